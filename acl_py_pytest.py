@@ -48,7 +48,7 @@ import sys
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, ismethod
 from pathlib import Path
@@ -339,8 +339,7 @@ def acl(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
     """The module `acl` on a simulated device of the test's own; `@pytest.mark.acl(...)` gives the options."""
     from acl_py.compat.acl import install, uninstall
 
-    marker = request.node.get_closest_marker("acl")
-    module = install(replace=True, **(marker.kwargs if marker else {}))
+    module = install(replace=True, **_marked(request.node))
     try:
         yield module
         leaks = AclSession().leaks() if request.config.getoption("--acl-leaks") else []
@@ -583,7 +582,7 @@ def acl_sim(request: pytest.FixtureRequest) -> AclSim:
     if loop_fixture is not None:
         sim: AclSim = request.getfixturevalue(loop_fixture)
         return sim
-    return AclSim(_marked(request.node), request)
+    return AclSim(_of_simulation(request.node), request)
 
 
 def _faults_of(rules: Sequence[Any]) -> "list[Fault]":
@@ -598,7 +597,24 @@ def _faults_of(rules: Sequence[Any]) -> "list[Fault]":
 
 def _marked(item: pytest.Item) -> dict[str, Any]:
     marker = item.get_closest_marker("acl")
+    if marker is not None and marker.args:
+        pytest.fail(
+            f"@pytest.mark.acl takes options by their names, as device='tiny', not {marker.args[0]!r}", pytrace=False
+        )
     return dict(marker.kwargs) if marker else {}
+
+
+def _of_simulation(item: pytest.Item) -> dict[str, Any]:
+    """Return the options of a mark, which are those of `simulate`, and `faults`."""
+    from acl_py.options import Options
+
+    known = ["faults", *(each.name for each in fields(Options))]
+    marked = _marked(item)
+    for name in marked:
+        if name not in known:
+            there = ", ".join(known)
+            pytest.fail(f"@pytest.mark.acl has no option {name!r}; for acl_sim there are {there}", pytrace=False)
+    return marked
 
 
 def _loop_fixture(request: pytest.FixtureRequest) -> str | None:
@@ -619,7 +635,7 @@ def _loop_fixture(request: pytest.FixtureRequest) -> str | None:
 
 @pytest.fixture(name="_acl_sim_of_anyio")
 async def _acl_sim_of_anyio(request: pytest.FixtureRequest, anyio_backend: Any) -> "AsyncIterator[AclSim]":  # noqa: ARG001
-    async with AclSim(_marked(request.node), request).begin() as sim:
+    async with AclSim(_of_simulation(request.node), request).begin() as sim:
         yield sim
 
 
@@ -638,7 +654,7 @@ def _begin_on(scope: str) -> Callable[..., Any]:
     """Return a generator function of its own for *scope*: pytest-asyncio notes the scope in it."""
 
     async def begin(request: pytest.FixtureRequest) -> "AsyncIterator[AclSim]":
-        async with AclSim(_marked(request.node), request).begin() as sim:
+        async with AclSim(_of_simulation(request.node), request).begin() as sim:
             yield sim
 
     begin.__name__ = f"_acl_sim_of_{scope}_loop"

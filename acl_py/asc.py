@@ -23,10 +23,10 @@ instructions to the other pipes. Each pipe executes its instructions in order, i
 
 An instruction waits for the earlier ones of its own pipe and for nothing else, so flags (SetFlag, WaitFlag) or queues
 (TQue) put pipes in order. Results are computed when an instruction is issued, and times are worked out afterwards. A
-forgotten flag therefore does not change the results, unless the kernel is made with `weak=True`, and is reported as a
-finding, as is a read of memory that nothing was written to. With `auto_sync=True` flags between the scalar pipe and the
-others are inserted, as the vendor's compiler does by default. A mistake that would stop a card raises KernelError, with
-the kernel's line in its traceback.
+forgotten flag therefore does not change the results, unless the kernel is made with `weak=True`. It is reported as a
+finding, and so is a read of memory that nothing was written to. With `auto_sync=True` flags between the scalar pipe and
+the others are inserted, as the vendor's compiler does by default. A mistake that would stop a card raises KernelError,
+with the kernel's line in its traceback.
 
 Each name is documented where it is defined, in `acl_py.verbs.core_kernels` and `device_model.aicore`.
 """
@@ -50,6 +50,7 @@ from device_model.aicore.core.blocks import GetSubBlockNum as GetSubBlockNum
 from device_model.aicore.core.blocks import GetTaskRatio as GetTaskRatio
 from device_model.aicore.core.blocks import GetTaskRation as GetTaskRation
 from device_model.aicore.core.debug import DumpTensor as DumpTensor
+from device_model.aicore.core.debug import Trap as Trap
 from device_model.aicore.core.debug import assert_ as assert_
 from device_model.aicore.core.debug import printf as printf
 from device_model.aicore.core.findings import KernelAssertionError as KernelAssertionError
@@ -134,6 +135,7 @@ from device_model.aicore.flags.sync import ReleaseEventID as ReleaseEventID
 from device_model.aicore.flags.sync import SetFlag as SetFlag
 from device_model.aicore.flags.sync import WaitFlag as WaitFlag
 from device_model.aicore.flags.tpipe import GetTPipePtr as GetTPipePtr
+from device_model.aicore.flags.tpipe import PopStackBuffer as PopStackBuffer
 from device_model.aicore.flags.tpipe import TPipe as TPipe
 from device_model.aicore.functions.activations import FasterGelu as FasterGelu
 from device_model.aicore.functions.activations import GeGLU as GeGLU
@@ -144,6 +146,8 @@ from device_model.aicore.functions.activations import Silu as Silu
 from device_model.aicore.functions.activations import SwiGLU as SwiGLU
 from device_model.aicore.functions.activations import Swish as Swish
 from device_model.aicore.functions.activations import Tanh as Tanh
+from device_model.aicore.functions.cumsum import CumSum as CumSum
+from device_model.aicore.functions.cumsum import CumSumInfo as CumSumInfo
 from device_model.aicore.functions.filtering import SelectWithBytesMask as SelectWithBytesMask
 from device_model.aicore.functions.filtering import SelectWithBytesMaskShapeInfo as SelectWithBytesMaskShapeInfo
 from device_model.aicore.functions.norms import LayerNorm as LayerNorm
@@ -175,6 +179,7 @@ from device_model.aicore.functions.rounding import Log10 as Log10
 from device_model.aicore.functions.rounding import Round as Round
 from device_model.aicore.functions.rounding import Sign as Sign
 from device_model.aicore.functions.rounding import Trunc as Trunc
+from device_model.aicore.functions.rows import Arange as Arange
 from device_model.aicore.functions.rows import Broadcast as Broadcast
 from device_model.aicore.functions.rows import Fill as Fill
 from device_model.aicore.functions.rows import InitGlobalMemory as InitGlobalMemory
@@ -190,11 +195,15 @@ from device_model.aicore.functions.sorting import Extract as Extract
 from device_model.aicore.functions.sorting import GetSortLen as GetSortLen
 from device_model.aicore.functions.sorting import GetSortOffset as GetSortOffset
 from device_model.aicore.functions.sorting import Sort as Sort
+from device_model.aicore.functions.topk import TopK as TopK
+from device_model.aicore.functions.topk import TopKInfo as TopKInfo
+from device_model.aicore.functions.topk import TopKMode as TopKMode
 from device_model.aicore.moving.atomics import DisableDmaAtomic as DisableDmaAtomic
 from device_model.aicore.moving.atomics import SetAtomicAdd as SetAtomicAdd
 from device_model.aicore.moving.atomics import SetAtomicMax as SetAtomicMax
 from device_model.aicore.moving.atomics import SetAtomicMin as SetAtomicMin
 from device_model.aicore.moving.atomics import SetAtomicNone as SetAtomicNone
+from device_model.aicore.moving.atomics import SetAtomicType as SetAtomicType
 from device_model.aicore.moving.copies import DataCacheCleanAndInvalid as DataCacheCleanAndInvalid
 from device_model.aicore.moving.copies import DataCopy as DataCopy
 from device_model.aicore.moving.copies import DataCopyExtParams as DataCopyExtParams
@@ -203,6 +212,7 @@ from device_model.aicore.moving.copies import DataCopyPadExtParams as DataCopyPa
 from device_model.aicore.moving.copies import DataCopyPadParams as DataCopyPadParams
 from device_model.aicore.moving.copies import DataCopyParams as DataCopyParams
 from device_model.aicore.moving.copies import Nd2NzParams as Nd2NzParams
+from device_model.aicore.moving.copies import SetPadValue as SetPadValue
 from device_model.aicore.runner import Result as Result
 from device_model.aicore.shaping.advice import Guideline as Guideline
 from device_model.aicore.shaping.advice import advise as advise
@@ -283,6 +293,7 @@ from device_model.aicore.vector.select import Compare as Compare
 from device_model.aicore.vector.select import Compares as Compares
 from device_model.aicore.vector.select import CompareScalar as CompareScalar
 from device_model.aicore.vector.select import Select as Select
+from device_model.aicore.vector.sort import GetMrgSortResult as GetMrgSortResult
 from device_model.aicore.vector.sort import MrgSort as MrgSort
 from device_model.aicore.vector.sort import MrgSort4Info as MrgSort4Info
 from device_model.aicore.vector.sort import MrgSortSrcList as MrgSortSrcList

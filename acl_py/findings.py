@@ -94,7 +94,7 @@ class Span(Frozen):
     """A range of bytes of a buffer: from *start* to *stop*, without *stop*, counted from its begin.
 
     *buffer* is the name that the program gave it, as "'weights'", or the line that made it, as "the memory made at
-    demo.py:12": no number and no address, because a finding is the same on every machine.
+    demo.py:12". It has no number and no address, because a finding is the same on every machine.
     """
 
     buffer: str

@@ -362,10 +362,10 @@ async def simulate(
             block of 32 bytes old. By default what `acl-py run --effects` or `acl-py explore --effects` says; otherwise
             "strong".
         overlay: What calls take on another host, or from a framework: the name of an overlay ("torch") or the path of
-            a `.toml` file, whose values take the place of the profile's (docs/programs.md).
+            a `.toml` file, whose values take the place of the profile's (docs/programs/replays.md).
         bodies: On a card only: what the launch of a kernel with a body in Python does. "refuse": it is refused; the
             default. "host": the body runs on the host, in its turn in the stream. "time": the cores are busy as long as
-            its cost says, and no byte changes (docs/card.md).
+            its cost says, and no byte changes (docs/card/bodies.md).
         hccl_timeout_s: Under ACL's rules: after how many seconds ranks that wait for each other in a collective fail;
             0: never. None: as HCCL_EXEC_TIMEOUT in the environment says, or after 1,800.
         values: False: no bytes move, functions of array kernels do not run, and collectives reduce nothing; times are

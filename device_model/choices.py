@@ -1,6 +1,6 @@
 """Choices: what a run may do otherwise than the model, within what the vendors promise.
 
-The model has one answer where a card has many: a copy takes the time that the profile says, the effect of a kernel
+The model has one answer where a card has many. A copy takes the time that the profile says, the effect of a kernel
 happens at its end, an engine with two heads takes a certain one. A program that is right must be right for all of them.
 With `Choices`, each such place is a *choice point*: it asks a function of the caller which of several options to take.
 Option 0 is always the model's own answer, so a run that takes option 0 everywhere is the default run to the nanosecond.

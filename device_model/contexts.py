@@ -276,7 +276,7 @@ class Context(Handle):
     def note_failure(self, stream: Stream, error: DeviceError, op: Op | None = None) -> None:
         """Keep the failure of work of *stream*, for the calls that find it later.
 
-        The rules, and whether the stream stops on failure, decide where: either the stream keeps it until the next
+        The rules, and whether the stream stops on failure, decide where. Either the stream keeps it until the next
         synchronisation, or the context is lost, and work that starts from now on has no effect. The first failure
         counts in both cases. *op* is None if the work was a step.
         """

@@ -6,10 +6,10 @@ and everything that waits for the operation is released. `finish` is the same fu
 
     Stream.enqueue -> HardwareQueue -> engine ... time passes ... Device.finish -> Work.perform, waiters, observers
 
-There is one engine for each lane: the dispatcher for kernels and for copies and fills inside the device, a copy engine
-for each direction and for each way to other devices, and the thread that runs host functions. Streams share hardware
-queues in the order of their creation, as they do on an H200 (measured). So on a device with 8 queues in a lane, the
-ninth stream shares a queue with the first.
+There is one engine for each lane. They are the dispatcher for kernels and for copies and fills inside the device, a
+copy engine for each direction and for each way to other devices, and the thread that runs host functions. Streams share
+hardware queues in the order of their creation, as they do on an H200 (measured). So on a device with 8 queues in a
+lane, the ninth stream shares a queue with the first.
 """
 
 from collections.abc import Callable
@@ -324,8 +324,8 @@ class Device(Finisher):
     def unfinished(self) -> list[Op]:
         """Return the operations that have not ended, in the order in which they were queued.
 
-        The device keeps no list of them, so this looks wherever an operation can be: in the hardware queues, among
-        kernels that wait for cores, in the queues of host functions, and in the heap of the scheduler. It is for
+        The device keeps no list of them, so this looks wherever an operation can be. That is in the hardware queues,
+        among kernels that wait for cores, in the queues of host functions, and in the heap of the scheduler. It is for
         aborts and reports.
         """
         ops: dict[Op, None] = {}

@@ -4,13 +4,13 @@ There are three classes of events (`rules.EventClass`):
 
 * A snapshot event is CUDA's, and the one that CreateEventExWithFlag makes under ACL. A record notes the completion of
   all work that its stream has been given so far. Waits, queries and times look at that completion. So neither a record
-  nor a wait is an operation: they take no time on an engine and no place in a hardware queue (measured on an H200:
+  nor a wait is an operation. They take no time on an engine and no place in a hardware queue (measured on an H200:
   records do not count against the depth of a queue). The last record counts. A wait that was queued before it keeps the
   completion of the record before.
 * A recorded event, which CreateEvent makes under ACL, is a snapshot event that cannot be waited for before its first
   record.
 * A flag event (CreateEventWithFlag under ACL) is a level. A record sets it when the stream reaches the record, a reset
-  clears it, and a wait lasts until the flag is set, by whichever record: an earlier one or a later one. Here record,
+  clears it, and a wait lasts until the flag is set, by an earlier record or a later one. Here record,
   reset and wait are steps, which take their turn in the stream.
 
 Under ACL a card has a limited number of event ids (`Ids`). A flag event holds one while it exists, the other classes

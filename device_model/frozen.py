@@ -1,8 +1,8 @@
 """Frozen dataclasses that share their methods, so that defining one takes little time.
 
-`dataclass` writes the text of six methods for each class and compiles it: two milliseconds for a table of a profile,
-and every process that uses the package pays for all tables. The methods here do the same for any class by its fields.
-They are slower than those that `dataclass` makes, so a class of which a program makes thousands is a dataclass.
+`dataclass` writes the text of six methods for each class and compiles it. That is two milliseconds for a table of a
+profile, and every process that uses the package pays for all tables. The methods here do the same for any class by its
+fields. They are slower than those that `dataclass` makes, so a class of which a program makes thousands is a dataclass.
 """
 
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field

@@ -36,7 +36,7 @@ class HardwareQueue:
     """One in-order queue of an engine, of limited depth; no operation passes its head.
 
     It takes an operation while `len(fifo) + reserved < depth`. A host that finds it full asks for a place with
-    `request_place` and waits; a place that becomes free is reserved for the host that has waited longest, so that no
+    `request_place` and waits. A place that becomes free is reserved for the host that has waited longest, so that no
     other host can take it before that one runs again.
 
     `after_same` and `after_other` are the nanoseconds that it takes to start an operation of this queue behind a

@@ -257,6 +257,10 @@ class Scheduler:
 
         completion.add_waiter(Then(wake))
 
+    def woke(self) -> None:
+        """Note that an action has woken a host, as a watch does."""
+        self._wake.done = True
+
     def advance(self, until: Nanoseconds) -> None:
         """Do all actions that are due up to and including *until*; the clock then stands at *until*."""
         heap = self.heap

@@ -11,7 +11,7 @@ in the hardware queues of the device, which several streams share (queues.py).
 The default-stream rule: an operation of the legacy stream waits for all earlier work of the blocking streams, and their
 later work waits for it. A program that never uses the legacy stream pays one comparison per operation for this rule.
 `LegacyOrder` counts epochs, and each operation of the legacy stream ends one. The first operation of a blocking stream
-in an epoch waits for the legacy work that began the epoch, and notes its stream; the others of that stream follow by
+in an epoch waits for the legacy work that began the epoch, and notes its stream. The others of that stream follow by
 stream order. The next legacy operation waits for the tails of the streams noted. It need not look at earlier epochs,
 because the legacy work that ended those has waited for them.
 """

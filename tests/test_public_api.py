@@ -112,7 +112,8 @@ LANGUAGE = """
     printf DumpTensor assert_ Finding Rule KernelError KernelHangError KernelAssertionError
     BlockTiling block_tiling TilingKey RowKind RowTiling select_rows Assignment balance block_us ResourcePool
     SetDeqScale Ceil Floor Round Trunc Frac Log Log2 Log10 Sign Sigmoid Tanh Swish Silu SwiGLU Gelu FasterGelu ReGlu
-    SelectWithBytesMask SelectWithBytesMaskShapeInfo InitGlobalMemory
+    SelectWithBytesMask SelectWithBytesMaskShapeInfo InitGlobalMemory TopK TopKInfo TopKMode CumSum CumSumInfo Arange
+    Trap PopStackBuffer SetAtomicType SetPadValue GetMrgSortResult
     GeGLU Power Sinh Cosh Atanh Acosh Sin Cos Erf Erfc Xor TransDataTo5HD TransDataTo5HDParams
     Broadcast Fill Sum SumParams Concat Extract GetSortLen GetSortOffset Sort Hardware LocalMemAllocator
     SimpleSoftMax SoftMax SoftmaxFlashV2 SoftmaxGrad SoftMaxShapeInfo LayerNorm RmsNorm

@@ -2,7 +2,7 @@
 
 Waits that order the same hide each other: each of them can go, but not all. So advice is chosen one after the other, by
 price, the dearest first. What was chosen is left out when the next is judged, and the program of all that was chosen is
-run again after each choice: a choice stays only if that run is not longer, and has no work without order.
+run again after each choice. A choice stays only if that run is not longer, and has no work without order.
 """
 
 from collections.abc import Collection, Iterable, Sequence

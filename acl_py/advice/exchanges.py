@@ -1,7 +1,7 @@
 """Better choices than those that a choice of the dearest comes to, found by exchanging one piece of advice.
 
-A wait hides what another one is worth, what is chosen first can stand in the way of what is worth more, and a run can
-be longer without a wait. So each line that went another way is put first, and each piece of advice is left out.
+A wait hides what another one is worth, and a choice can stand in the way of one that is worth more. And a run can be
+longer without a wait. So each line that went another way is put first, and each piece of advice is left out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -197,8 +197,8 @@ class Doubtful:
         return False
 
     def _told(self) -> defaultdict[tuple[str, int], list[tuple[int, Node]]]:
-        """Return for each task or thread where it tells something, with the call that it has behind it: it asks for a
-        time or whether work is done, or hands over what it knows.
+        """Return for each task or thread where it tells something, with the call that it has behind it. It tells
+        something if it asks for a time or whether work is done, or hands over what it knows.
         """
         timeline = self._timeline
         told: defaultdict[tuple[str, int], list[tuple[int, Node]]] = defaultdict(list)

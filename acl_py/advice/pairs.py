@@ -3,8 +3,8 @@
 Two accesses to the same bytes of which one writes must stay in order, and so must each use of a thing and the end of
 its life. Neighbours are enough: what is behind a write is behind all that the write is behind.
 
-Other pairs are *doubtful*. The bytes that a kernel touches may not be declared; a host may use the bytes of a copy
-through an array or an address whose uses are not seen; host functions may share Python objects. Such a pair has an
+Other pairs are *doubtful*. The bytes that a kernel touches may not be declared. A host may use the bytes of a copy
+through an array or an address whose uses are not seen. Host functions may share Python objects. Such a pair has an
 operation, and the first thing that was certain to come behind it.
 """
 

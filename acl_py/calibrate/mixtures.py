@@ -1,6 +1,6 @@
 """Random programs as applications make them: calls of all kinds in turn, beside work.
 
-What a call costs depends on the calls before it: one kind of call in a loop is faster than a mixture, because the code
+What a call costs depends on the calls before it. One kind of call in a loop is faster than a mixture, because the code
 and the data of the driver are in the caches. So the costs of the common calls are those in mixtures.
 """
 

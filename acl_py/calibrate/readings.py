@@ -3,14 +3,15 @@
 They are looked at alone: none that may have waited for the device or that was made in a capture. Of the makespan
 nothing counts but the last call. Kinds of calls and copies of which there are fewer than `FEW` have no value.
 
-* A call costs the mean of the costs of its kind. Those of more than three times the median are left out, in which the
-  host was interrupted, and those that are the first of their kind behind a copy that left cold caches (`cold_bytes`).
+* A call costs the mean of the costs of its kind. Two kinds are left out: those of more than three times the median, in
+  which the host was interrupted; and those that are the first of their kind behind a copy that left cold caches
+  (`cold_bytes`).
 * A pool takes its first chunk in the first `malloc_async` of a program: the curve is the profile's, times the mean of
   what that takes by ours. It gives it back at the same rate.
 * `sync` is the mean of the synchronisations that find nothing to wait for when the program runs here.
 * The gap between two calls is the median of the time from the end of one to the begin of the next.
-* The synchronisation that ends a program is not among its calls. Where the last step was one, too, the device is idle:
-  the median of the time from the end of that step to the end of the program, less `gap` and `sync`, is `gap_last`.
+* The synchronisation that ends a program is not among its calls. Where the last step was one, too, the device is idle.
+  Then the median of the time from the end of that step to the end of the program, less `gap` and `sync`, is `gap_last`.
 * The first host function of a program begins so long after it is ready, less `host_function_start`, because its thread
   has slept. It is ready at the end of its call, or of a kernel that is the first step.
 * A blocking event wakes a host that waits for a kernel that is alone so late, less what other waits take (`sync`,

@@ -1,7 +1,7 @@
 """Trials: small stream programs, each of which tells some values of a profile.
 
-A reading is a number that one run of a program gives, on a card or on the model: what a call took, or how long the
-program took until a call returned. A value is found when the model gives the reading of the card.
+A reading is a number that one run of a program gives, on a card or on the model. It is what a call took, or how long
+the program took until a call returned. A value is found when the model gives the reading of the card.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -239,7 +239,7 @@ _PINNED_COPY: Step = {"op": "memcpy_async", "dst": "d", "src": "p", "bytes": 64,
 def _copies(curve: str, sizes: dict[str, int], ends: tuple[str, str]) -> Trial:
     """Return the trial of a copy of each size, alone, of bytes that the host has used before.
 
-    So they are in the cache that all processors share, as far as that holds them, and in no other: a program copies
+    So they are in the cache that all processors share, as far as that holds them, and in no other. A program copies
     what it has computed or read not long ago.
     """
     step = {"op": "memcpy"} if ends == ("h", "g") else {"op": "memcpy_async", "stream": "s"}

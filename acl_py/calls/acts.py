@@ -3,9 +3,9 @@
 A verb gives its act to the observers when it is over (`Runtime.called`), and a recording keeps it. So code that asks
 what a call means matches on the class of its act, and not on the name of the verb.
 
-H is what stands for a thing: live, the object itself (a stream, an event, an allocation, the work of a copy); in a
-recording its plain row (`Ref`, `Extent`, `Copied` ... of acl_py.trace.rows). The records are tuples, so they are quick
-to make, can be keys, and are never changed. Times are no part of an act.
+H is what stands for a thing. Live, that is the object itself: a stream, an event, an allocation, the work of a copy. In
+a recording it is the plain row (`Ref`, `Extent`, `Copied` ... of acl_py.trace.rows). The records are tuples, so they
+are quick to make, can be keys, and are never changed. Times are no part of an act.
 """
 
 from collections.abc import Callable, Iterator
@@ -89,8 +89,8 @@ class Cleared(NamedTuple, Generic[H]):
 
 
 class Awaited(NamedTuple, Generic[H]):
-    """*stream* waits for *signal*: a notify, which it takes, for *limit_s* at most (0: without a limit); or a word of
-    memory that *compare*, a member of `Compare`, finds right against *value*.
+    """*stream* waits for *signal*. That is a notify, which it takes, for *limit_s* at most (0: without a limit); or a
+    word of memory that *compare*, a member of `Compare`, finds right against *value*.
     """
 
     signal: "H | Word[H]"
@@ -124,7 +124,7 @@ class CallbackEnded(NamedTuple, Generic[H]):
 
 
 class Synchronised(NamedTuple, Generic[H]):
-    """The host has waited for all work of *subject*, a stream, an event or a context, for *limit_ms* at most; None
+    """The host has waited for all work of *subject*, a stream, an event or a context, for *limit_ms* at most. None
     stands for no limit, and a subject of None for what the program awaited.
     """
 

@@ -164,7 +164,7 @@ class CardContext(Context):
     def look(self) -> bool:
         """Ask the card about what hosts wait for; return whether anything is done that was not before.
 
-        It begins with the stream that it has not asked for longest, and gives up after some answers of "not yet": a
+        It begins with the stream that it has not asked for longest, and gives up after some answers of "not yet". A
         question costs a microsecond, and there may be many streams. It gives up after some that have ended, too: what
         else the loop has to do does not wait until all tasks have had their turn.
         """

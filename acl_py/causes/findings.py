@@ -352,8 +352,8 @@ class _Found:
             self._legacy_between(index, op, edit, waited)
 
     def _legacy_between(self, index: int, op: Operation, edit: str, waited: str) -> None:
-        """Note what stood between *op* and an operation of another blocking stream: a record or wait of the legacy
-        stream, or a synchronous copy or fill that had begun, and had not yet queued anything.
+        """Note what stood between *op* and an operation of another blocking stream. That is a record or wait of the
+        legacy stream, or a synchronous copy or fill that had begun, and had not yet queued anything.
         """
         step = next((step for step in reversed(self.legacy_steps) if step.queued_ns <= op.queued_ns), None)
         place = bisect_right(self.sync_copies, op.queued_ns, key=attrgetter("enter_ns"))

@@ -49,7 +49,7 @@ class Part(NamedTuple):
     """A part of the critical path, from *begin_ns* to *end_ns*.
 
     *op* is the index of the operation that ran or had to wait, *by* that of the operation that it waited for, and
-    *call* the index of the call that the host was in; each is None if there is none.
+    *call* the index of the call that the host was in. Each is None if there is none.
     """
 
     begin_ns: int
@@ -78,8 +78,8 @@ def critical_path(timeline: Timeline) -> list[Part]:
 class _Walk:
     """A walk backwards in time, from one cause to the next.
 
-    It ends because each step goes back: to an operation that ended before, or to a busy time of the host before the
-    last one visited, even if no time passes in between.
+    It ends because each step goes back, even if no time passes in between. It goes to an operation that ended before,
+    or to a busy time of the host before the last one visited.
     """
 
     def __init__(self, timeline: Timeline) -> None:

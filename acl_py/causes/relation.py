@@ -69,7 +69,7 @@ class Relation:
     """The relation of one recording.
 
     With *apart* a task knows only its own waits and what other hosts handed over. Only calls whose purpose is to wait
-    count then: a copy of pageable memory does not, because it need not wait once that memory is pinned, and neither
+    count then. A copy of pageable memory does not count, because it need not wait once that memory is pinned. Neither
     does a free. *changes* gives the relation of another program.
 
     If *moments* are asked for, accesses of hosts, calls and handovers are nodes, too. `learned` then has each node of a

@@ -1,9 +1,9 @@
 """Slack: how much longer an operation could take before the run takes longer.
 
-It follows from the relations in the recording: stream order, events, synchronising calls, the order in which an engine
-ran its operations, the order of the host's calls, and that ranks wait for one another in collectives. Some relations
-show in a recording only where they held an operation back: the default-stream rule, full cores, a shared hardware
-queue. So a slack is an upper bound, and the slack of an operation on the critical path is 0.
+It follows from the relations in the recording. These are stream order, events, synchronising calls, the order in which
+an engine ran its operations, the order of the host's calls, and that ranks wait for one another in collectives. Some
+relations show in a recording only where they held an operation back: the default-stream rule, full cores, a shared
+hardware queue. So a slack is an upper bound, and the slack of an operation on the critical path is 0.
 """
 
 from bisect import bisect_left, bisect_right

@@ -45,7 +45,7 @@ Overlay = Annotated[
     typer.Option(
         metavar="NAME|FILE.toml",
         help="What calls and the host's copies take on another host, in the place of the profile's values: torch, or "
-        "the path of a .toml file (docs/programs.md).",
+        "the path of a .toml file (docs/programs/replays.md).",
         rich_help_panel=OF_DEVICE,
     ),
 ]
@@ -55,7 +55,7 @@ FaultRules = Annotated[
         "--fault",
         metavar="RULE",
         help="A fault rule, such as 'fail call=Malloc nth=3' or 'delay us=50 op=kernel'; may be repeated. 'list' "
-        "lists the rules; docs/programs.md explains them.",
+        "lists the rules; docs/programs/replays.md explains them.",
         rich_help_panel=OF_MISTAKES,
     ),
 ]

@@ -100,7 +100,8 @@ def config_command() -> None:
         values, file = defaults_of(Path.cwd())
     say = console().print
     if file is None:
-        say("no pyproject.toml in this folder or above it has a table [tool.acl_py]", soft_wrap=True, highlight=False)
+        missing = "no pyproject.toml in this folder or above it has a table [tool.acl_py]"
+        say(missing, markup=False, highlight=False, soft_wrap=True)
     where = "" if file is None else f"  ({os.path.relpath(file)})"
     for name in NAMES:
         given = f"{values[name]}{where}" if name in values else f"not given: {_SAID[name]}"

@@ -99,7 +99,7 @@ def with_fields(step: Step, **fields: Any) -> Step:
 
 
 def made_like(step: Step, act: Act[Any], **fields: Any) -> Step:
-    """Return a new step that does *act*, of the task and line of *step*; *fields* are those that are no part of the
+    """Return a new step that does *act*, of the task and line of *step*. *fields* are those that are no part of the
     act, and have their defaults if they are not given.
     """
     op, parts = written(act)

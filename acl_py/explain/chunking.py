@@ -70,7 +70,7 @@ def chunk(case: Case, count: int) -> Case:
 
 
 def _runs(steps: Sequence[Step], is_split: Callable[[Step], bool]) -> Iterator[list[Step]]:
-    """Yield the steps to split, those that follow one another in one task together: each part goes through all of them
+    """Yield the steps to split, those that follow one another in one task together. Each part goes through all of them
     before the next one, as a person would write a loop over the parts.
     """
     for (split, _), run in groupby(steps, lambda step: (is_split(step), step.task)):

@@ -134,7 +134,7 @@ class Fixer:
         return [*{(each.move.line, each.move.task): each.move for each in found}.values()]
 
     def _moved_record(self, lines: Lines) -> "_Moved | None":
-        """Return what becomes of the case if a record in the wrong stream is the reason why *lines* are in no order;
+        """Return what becomes of the case if a record in the wrong stream is the reason why *lines* are in no order.
         None if that is not so, or if there would be other findings then.
         """
         steps = self._asker.case.program

@@ -48,8 +48,8 @@ class Launched:
                     capturing.setdefault(stream, events[event])
 
     def outside(self, before: int, behind: int) -> tuple[int, int]:
-        """Return the steps between which an edge puts *before* and *behind* in order: in place of a captured step, if
-        the other one is not of the same capture, the launch that runs it.
+        """Return the steps between which an edge puts *before* and *behind* in order. In place of a captured step it
+        is, if the other one is not of the same capture, the launch that runs it.
         """
         one, other = self.graph_of.get(before), self.graph_of.get(behind)
         if one == other:

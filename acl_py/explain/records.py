@@ -1,7 +1,8 @@
 """Records in the wrong stream: an event that was waited for, but that was not recorded behind the work it is meant for.
 
-Where an edge is missing between two steps, and the second one waits already for an event that was recorded meanwhile in
-another stream than that of the first, the record may belong there. All records of its line go with it.
+Suppose that an edge is missing between two steps, and the second one already waits for an event. If that event was
+recorded meanwhile in another stream than that of the first step, the record may belong in the first step's stream. All
+records of its line go with it.
 """
 
 from collections import Counter

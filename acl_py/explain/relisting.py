@@ -3,8 +3,8 @@
 An operation waits for the earlier ones that touch the same bytes, if one of them writes. A kernel whose bytes are not
 known keeps its place in its old stream: it waits for the operation before it there, and the operation behind it waits
 for it. What the program has ordered with events stays in order. An operation goes to the stream whose latest operation
-is the last one that it waits for; if there is none, to the stream with the least work that may still run. Other waits
-become events.
+is the last one that it waits for. If there is none, it goes to the stream with the least work that may still run. Other
+waits become events.
 
 What the host waited for, it waits for again: a synchronisation with a stream becomes one with each of the new streams
 that has operations of it. A synchronous copy or fill becomes an asynchronous one, and a wait for it.

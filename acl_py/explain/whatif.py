@@ -46,7 +46,7 @@ class Answer:
 
     *conflicts* name pairs of accesses that the edits leave without order although they touch the same bytes; if there
     are any, the edits are no fix. *notes* say what the times do not contain. *reordered* names the engines that run
-    their operations in another order, and the host, if its tasks take turns in another order: a wait that is left out
+    their operations in another order, and the host, if its tasks take turns in another order. A wait that is left out
     can make a run longer in this way. *run* is the edited run.
     """
 

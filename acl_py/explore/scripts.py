@@ -1,8 +1,8 @@
 """Runs of a script under a schedule, each in a process of its own, so that no run finds traces of another.
 
-The process runs the script as `acl-py run` does, and tells its parent of each deviation as it happens: a run that
-hangs on a card ends its process at once, and one that takes too long is stopped. It then has some seconds to tell what
-the sanitizer has found.
+The process runs the script as `acl-py run` does, and tells its parent of each deviation as it happens. A run that hangs
+on a card ends its process at once, and one that takes too long is stopped. It then has some seconds to tell what the
+sanitizer has found.
 """
 
 import multiprocessing

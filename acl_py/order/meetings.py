@@ -1,6 +1,6 @@
 """Meetings: which calls of collectives belong together, and which ranks each of them gets something from.
 
-What a call gives is over when the call that gets it is: so a rank's later work is behind the earlier work of the ranks
+What a call gives is over when the call that gets it is. So a rank's later work is behind the earlier work of the ranks
 that it has got something from. Calls match by their number: collectives in their communicator, Sends and Recvs in their
 pair of ranks.
 """

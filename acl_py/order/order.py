@@ -16,7 +16,7 @@ While there is one host, streams need not keep what it knows: it queues each of 
 nothing.
 
 Some waits are not plain. What they are behind depends on which set of a signal they see (signals.py), or shows when a
-host calls the callback that blocks a stream; or no promise says that the call waits, as with Free under CUDA's rules,
+host calls the callback that blocks a stream. Or no promise says that the call waits, as with Free under CUDA's rules,
 or a call that finds its queue full. A clock has such waits under numbers of their own, and `Order.closure` says what is
 over with them. So there are two relations: the first has what the vendor promises, the second also has what hosts have
 waited for without a promise.

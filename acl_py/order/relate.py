@@ -4,9 +4,9 @@ The sanitizer gives it the acts of a program that runs, and `acl_py.causes.relat
 an act are then streams, events, contexts and devices, live or recorded ones: what is asked of them is in the protocols
 here and in order.py.
 
-Live, observers are told more than acts say: of each wait of a host, what it waits for and whether that is promised; of
-operations, records and waits that need no act; and when a callback is over. A recording has only its rows. What depends
-on that is an argument here.
+Live, observers are told more than acts say. They learn of each wait of a host what it waits for and whether that is
+promised; of operations, records and waits that need no act; and when a callback is over. A recording has only its rows.
+What depends on that is an argument here.
 """
 
 from collections import deque

@@ -1,5 +1,5 @@
 """The kernels and host functions of stream programs: those of the script that ran the measured programs on a card, and
-those of recorded programs, which have a name, times and the bytes that they declare, and compute nothing.
+those of recorded programs. The latter have a name, times and the bytes that they declare, and compute nothing.
 """
 
 from collections import deque

@@ -1,9 +1,9 @@
 """How a stream program behaves under different rules: `acl-py replay --rules cuda --rules acl FILE`.
 
 The program runs once under each set of rules, on the same card; at the start, no two buffers have the same bytes. Four
-things are compared: the result of each call, the work that had ended when it returned, the order of all work on the
-device, and the first MiB of each buffer. Buffers of the host are compared after each call that synchronises, and all
-buffers at the end.
+things are compared. They are the result of each call, the work that had ended when it returned, the order of all work
+on the device, and the first MiB of each buffer. Buffers of the host are compared after each call that synchronises, and
+all buffers at the end.
 """
 
 from collections.abc import Sequence

@@ -35,7 +35,7 @@ class HostCall:
     """The host's side of one step.
 
     *ret* is the code under the rules; *extra* is milliseconds for `elapsed`, [[start, end, status]] for a host function
-    or callback, the value for `host_read`, and so on: see docs/programs.md.
+    or callback, the value for `host_read`, and so on: see docs/programs/replays.md.
     """
 
     step: int
@@ -58,11 +58,11 @@ class DeviceTime:
 class Replay:
     """A program that ran.
 
-    `done_us` is the time from the first call until all steps have returned and all work is done, `makespan_us` that
-    until a device synchronisation after the last step has returned, too, which measured programs end with. `log` has
+    `done_us` is the time from the first call until all steps have returned and all work is done, `makespan_us` is the
+    time until a device synchronisation after the last step has returned, too. Measured programs end with one. `log` has
     the executions of each named kernel as [start, end] by the kernels' own clock, from the first kernel's start.
-    `rules` are the fault rules that were in force, each with the numbers of its matches and strikes.
-    `findings` are those of the sanitizer, if it was asked for.
+    `rules` are the fault rules that were in force, each with the numbers of its matches and strikes. `findings` are
+    those of the sanitizer, if it was asked for.
     """
 
     program: Program

@@ -26,7 +26,7 @@ class OneHostError(ValueError):
 
 
 def program(timeline: Timeline, name: str = "recorded") -> Fields:
-    """Return the stream program called *name* of the run in *timeline*, as a JSON document: see docs/programs.md.
+    """Return the stream program called *name* of the run in *timeline*, as a JSON document (docs/programs/recorded.md).
 
     `acl_py.programs.format.parse` checks it, and `acl_py.programs.replay.replay` runs it on `timeline.device`, with
     `timeline.overlay` if there is one, under `timeline.rules`.

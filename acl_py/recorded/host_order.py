@@ -1,8 +1,8 @@
 """The order of the host in a recorded run: where each step begins, and where calls that have slept go on.
 
-What a task has waited for outside devices (a queue, a lock, a `gather`) is not recorded. It is found from this: if the
-wait of another task has ended since the last step of a task, then time has passed in which the task could not run. So
-its next step comes `after` that one.
+What a task has waited for outside devices (a queue, a lock, a `gather`) is not recorded. It is found in this way. If
+the wait of another task has ended since the last step of a task, then time has passed in which the task could not run.
+So its next step comes `after` that one.
 """
 
 from bisect import bisect_right
@@ -100,7 +100,7 @@ def _waited_for(woken: list[tuple[int, Item]], end: int, act: Act) -> Item | Non
 
 def _with_turns(items: list[Item]) -> list[Item]:
     """Return *items* with a step wherever a task let others go on between two of its calls, although it waited neither
-    for a device nor for a step of another task: it has waited for something outside devices.
+    for a device nor for a step of another task. It has waited for something outside devices.
     """
     turns: list[Item] = []  # the last one first
     following: dict[int, Item] = {}  # of each task

@@ -15,11 +15,11 @@ If nothing is scheduled on a device and another thread could act, two things tak
 * The time limit of a wait. Without it, a thread that polls for callbacks would let years of simulated time pass.
 * A query that answers "not yet".
 
-A thread that waits for callbacks, one that asks `rest` and is not the main thread, is no part of the program's time.
-If nothing but such waits is scheduled, their limits end in real time and the clock stays. Such a thread drives the
-device only if no other thread makes calls. While it is at a callback, the others drive it no further, and their waits
-do not end, for `_TURN_S` at most: so the order of calls does not depend on how fast the system wakes a thread. Time in
-which a thread gets no processor does not count (`Fair`).
+A thread that waits for callbacks, one that asks `rest` and is not the main thread, is no part of the program's time. If
+nothing but such waits is scheduled, their limits end in real time and the clock stays. Such a thread drives the device
+only if no other thread makes calls. While it is at a callback, the others drive it no further, and their waits do not
+end, for `_TURN_S` at most. So the order of calls does not depend on how fast the system wakes a thread. Time in which a
+thread gets no processor does not count (`Fair`).
 
 A thread that only polls, with queries or with waits that have a limit, wakes no other thread. After ten thousand such
 calls in a row, with all other threads blocked, their waits are a deadlock. The thread may poll until a time on the wall
@@ -268,9 +268,9 @@ class BlockingBridge:
                 time.sleep(_NAP_S)
 
     def _must_stop(self, completion: Completion) -> bool:
-        """Whether the wait for *completion* must stop driving the device: nothing is scheduled, time is held, another
-        thread is at a callback or makes calls, or only time limits are scheduled and another thread could act before
-        they are over.
+        """Whether the wait for *completion* must stop driving the device. It must if nothing is scheduled, time is
+        held, or another thread is at a callback or makes calls. It also must if only time limits are scheduled and
+        another thread could act before they are over.
         """
         limits, scheduler = self.runtime.limits, self.runtime.scheduler
         if self._holders or scheduler.is_empty:

@@ -1,7 +1,7 @@
 """What a runtime keeps of communicators, and how parts of collectives are queued: at once, or at the end of a group.
 
 A group takes the calls of one task or thread. Nothing of it is queued before its end. Then the Sends and Recvs of one
-rank in one stream are one part, which moves all of them at the same time; each other call is a part of its own. If a
+rank in one stream are one part, which moves all of them at the same time. Each other call is a part of its own. If a
 rank has parts in several streams of a group, these streams are joined before and after it.
 """
 

@@ -1,8 +1,8 @@
 """Digests: sources of copies that change between the call and the copy.
 
-The check for races sees accesses through views only. This one compares the bytes themselves: those of a pinned source
-when the copy is queued and when it ends, those of a pageable source when its staging begins and ends. So it also finds
-what a program writes through an ordinary array that it has registered, through an address, or in C.
+The check for races sees accesses through views only. This one compares the bytes themselves. It takes those of a pinned
+source when the copy is queued and when it ends, those of a pageable source when its staging begins and ends. So it also
+finds what a program writes through an ordinary array that it has registered, through an address, or in C.
 
 What operations, host functions and watched accesses write in between is left to the check for races: after each of them
 the digests are taken anew.

@@ -2,8 +2,9 @@
 
 A task that waits for an event which is set already, takes a free lock or an item that is in the queue, or awaits a task
 or a future that is done, goes on at once. Nothing of this goes through the event loop, where hosts.py looks. So while
-tasks are watched, methods of asyncio's locks, events, queues, tasks and futures and of anyio's streams are wrapped: who
-sets, releases, puts or ends leaves behind what it knows, and who finds it set, free, there or done takes it up.
+tasks are watched, methods of asyncio's locks, events, queues, tasks and futures and of anyio's streams are wrapped. A
+task that sets, releases, puts or ends something leaves behind what it knows. A task that finds it set, free, there or
+done takes that up.
 
 Who takes the last free place of a semaphore is behind all who have left theirs: without one of them, there would have
 been no place. Who takes another place need not be behind anybody.

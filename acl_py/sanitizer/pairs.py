@@ -1,8 +1,8 @@
 """Pairs of uses of the same memory: whether anything puts them in order, and what is said of those that nothing does.
 
 Clocks tell most pairs apart at once. Waits for signals and callbacks that block their stream are not in the clocks,
-because what satisfies them may come later: a pair that they put in order, or may put in order, stays undecided until it
-is known.
+because what satisfies them may come later. A pair that they put in order, or may put in order, stays undecided until
+that is known.
 """
 
 from collections import deque
@@ -80,8 +80,8 @@ class Pairs:
             self.judge(*pair)
 
     def judge(self, earlier: Use, later: Use, is_ordered: _IsOrdered, report: Callable[[], None]) -> None:
-        """Report a pair that no plain wait orders, unless a wait for a signal or a callback does, or still may; or a
-        flag in memory that one of two launches waits for, or the host.
+        """Report a pair that no plain wait orders, unless a wait for a signal or a callback does, or still may. Or
+        report a flag in memory that one of two launches waits for, or the host.
         """
         if (
             is_ordered(earlier, later)

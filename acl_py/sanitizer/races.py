@@ -1,7 +1,7 @@
 """Races: pairs of accesses to the same bytes that nothing puts in order, and of which one writes.
 
-This is the observer that walks along with a program: it keeps the relation (order.py) and the shadows of memory
-(accesses.py), and compares each operation when it is queued, and each access of the host when it is made, with those
+This is the observer that walks along with a program. It keeps the relation (order.py) and the shadows of memory
+(accesses.py). It compares each operation when it is queued, and each access of the host when it is made, with those
 before it. What it says of a pair does not depend on times.
 """
 

@@ -3,12 +3,12 @@
 In the model an operation has its effect at its end. So a reader that no promise puts behind a write sees the new bytes
 in every run if the times of the program make it late enough. With reversed effects it sees the old ones:
 
-* The body of an operation that has ended is kept back until something needs it that a promise puts behind it: an
-  operation, a host function, or a host that has waited for it.
-* Of two operations that touch the same bytes in no order, the one that ended later has its effect first; one that has
+* The body of an operation that has ended is kept back until something needs it that a promise puts behind it. That is
+  an operation, a host function, or a host that has waited for it.
+* Of two operations that touch the same bytes in no order, the one that ended later has its effect first. One that has
   not ended yet has it early, if it could run by now.
 
-With torn effects (tearing.py) it sees some of the new bytes: every other block is there when the operation ends, or
+With torn effects (tearing.py) it sees some of the new bytes. Every other block is there when the operation ends, or
 when a later operation has its effect early, and only the rest is kept back.
 
 What is promised to be before an operation always has its effect before it. So a program without a race has the bytes
@@ -16,8 +16,8 @@ that it always has. Times never change.
 
 A kernel that touches more than simulated memory runs at its end, because what it does there may be waited for; the
 bytes that it has written are kept back. So do host functions, with the bytes that they change in host memory. But if a
-host function wakes a task, or if the program has several threads, nothing of it is kept back: who waits for it by means
-of Python (an Event, a queue) is behind it.
+host function wakes a task, or if the program has several threads, nothing of it is kept back. A task that waits for it
+by means of Python (an Event, a queue) is behind it.
 
 The parts of a copy of pageable memory are kept back one by one; what they bring to the host is there when its call
 returns. Work that a fault rule has changed is not kept back. Memory that is freed, and words that a stream waits for,

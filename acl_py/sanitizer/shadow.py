@@ -2,8 +2,8 @@
 
 A `Shadow` is of one life of one allocation. It is a row of *cells*, each for a range of bytes that the same accesses
 have touched. A cell keeps, for each actor and each line of the program, the latest read and the latest write. That is
-enough: what is in no order with an earlier access of the same stream, from the same line, is in no order with the
-latest one either, or was compared with the earlier one when it came.
+enough. An access may be in no order with an earlier access of the same stream, from the same line. Then it is in no
+order with the latest one either, or was compared with the earlier one when it came.
 
 A copy of rows is kept under all bytes from its first to its last; where two accesses seem to conflict, the exact rows
 decide.

@@ -260,7 +260,7 @@ def _end_at_once_on_sigterm() -> None:
     """Let a forked process, which has no summary, end by SIGTERM without any Python.
 
     A handler in Python runs between two instructions. A worker of a pool that is about to wait in C when the signal
-    comes would wait without end, and the pool, which ends its workers so, would wait for the worker.
+    comes would wait without end. The pool ends its workers in this way, and would wait for the worker.
     """
     if signal.getsignal(signal.SIGTERM) is _end_on_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

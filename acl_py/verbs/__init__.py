@@ -1,8 +1,8 @@
 """The verbs: the public coroutines of acl_py, one module for each noun of the vendor's runtime.
 
-Every verb can be read with help(): what it does, the vendors' functions that it stands for, its arguments, how long the
-host waits in it under each rule set (Waits), and what it returns and raises. "Measured" names a program that an H200
-ran; docs/semantics.md has the answers. Some errors are the same for all verbs, so no verb lists them:
+Every verb can be read with help(). That says what it does, the vendors' functions that it stands for, its arguments,
+how long the host waits in it under each rule set (Waits), and what it returns and raises. "Measured" names a program
+that an H200 ran; docs/semantics.md has the answers. Some errors are the same for all verbs, so no verb lists them:
 
     NOT_INITIALIZED     no simulation is running in the calling task
     FINALIZED           the simulation has ended

@@ -48,7 +48,7 @@ async def LaunchHostFunc(
     """Queue a call of *function* in *stream*; work behind it waits for its end.
 
     Stands for aclrtLaunchHostFunc and cudaLaunchHostFunc. The functions of all streams run on one thread of the
-    runtime, one at a time. They must not call the runtime, and must not wait for a task or thread that does: they run
+    runtime, one at a time. They must not call the runtime, and must not wait for a task or thread that does. They run
     where the device is driven, so such a wait would never end. An exception in one is a failure of the work, as in a
     kernel; KeyboardInterrupt and SystemExit also come out of the call that runs the device.
 
@@ -327,7 +327,7 @@ async def take_report(timeout: Integer) -> "Callback":
     """Wait for the next callback and return it: the first half of ProcessReport().
 
     It is for faces that call the function themselves, without the lock of the runtime. They must call `end_report`
-    afterwards. In a thread beside the main one, a call that no callback ends takes no time and is not recorded: how
+    afterwards. In a thread beside the main one, a call that no callback ends takes no time and is not recorded. How
     many of them there are is up to the system.
     """
     call = begin_without_context(ProcessReport.__name__)

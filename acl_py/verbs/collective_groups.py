@@ -201,11 +201,11 @@ async def _run_on_own_hosts(
 
     async def run(rank: int) -> T:
         own_device.set(rank)
-        return await on_own_host(_run_rank(main, rank), _Memory(runtime).swap)
+        return await on_own_host(_run_rank(main, rank), turns, _Memory(runtime).swap)
 
     if runtime.hooks.parted is not None:
         runtime.hooks.parted()
-    with bridge.own_hosts():
+    with bridge.own_hosts() as turns:
         async with asyncio.TaskGroup() as tasks:
             made = [tasks.create_task(run(rank), name=name(rank)) for rank in numbers]
         return [task.result() for task in made]
@@ -225,7 +225,7 @@ async def _run_folded(
     keys: dict[Hashable, list[int]] = {}
     for rank in range(count):
         keys.setdefault(alike(rank), []).append(rank)
-    classes, checks = list(keys.values()), {}
+    classes, checks = list(keys.values()), dict[int, int]()
     if is_checked:
         classes, checks = parted_for_checks(classes)
     diary = Diary(runtime, checks)

@@ -41,8 +41,8 @@ class Cost:
     That is a bound: the longer of computing and moving at the peak rates of the card, on the share of the cores that
     the blocks of the launch occupy. Without *us* and *bytes* it moves the bytes of its arguments.
 
-    `Cost.matmul` and the other constructors say which call of the card's library (cuBLAS, torch) does the same work;
-    the launch takes what that call takes when nothing else runs and its data is where a call before it left it. The
+    `Cost.matmul` and the other constructors say which call of the card's library (cuBLAS, torch) does the same work.
+    The launch takes what that call takes when nothing else runs and its data is where a call before it left it. The
     library decides how many cores it uses; a launch of fewer blocks than that gives it as many cores as it has blocks.
     """
 

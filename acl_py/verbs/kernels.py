@@ -156,7 +156,7 @@ class Launchable(Generic[P]):
     def without_values(self) -> Self:
         """The kernel for launches whose results nobody needs: they take the time that they take, and write nothing.
 
-        What they would have written is not known from their ends on, until other work overwrites it: a copy, a kernel
+        What they would have written is not known from their ends on, until other work overwrites it. A copy, a kernel
         or a view that reads it is refused with the name of the kernel. On a card the kernel computes as ever.
         """
         return self._twin()

@@ -1,8 +1,8 @@
 """Managed memory: one address for the host and all devices, whose pages move to where they are used.
 
-A page that is not where it is used moves there first, and who uses it waits: a kernel, a copy or a fill takes longer,
-and so does the line of the host that touches an array of `numpy()`. That is implicit synchronisation, which no call
-shows. A prefetch moves pages ahead of their use, and advice says where they should stay.
+A page that is not where it is used moves there first, and its user waits. A kernel, a copy or a fill takes longer, and
+so does the line of the host that touches an array of `numpy()`. That is implicit synchronisation, which no call shows.
+A prefetch moves pages ahead of their use, and advice says where they should stay.
 
 Only CUDA's rules have managed memory, and only profiles that know what its pages cost.
 """

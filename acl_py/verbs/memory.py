@@ -302,12 +302,12 @@ async def MallocAsync(
 
     Stands for aclrtMallocAsync and cudaMallocAsync, and for cudaMallocFromPoolAsync. The memory may be used by work
     that is queued in *stream* from now on, and by work that is ordered behind it. A block that was given back is used
-    again as the CUDA programming guide says: at once in the same stream; in another stream if its FreeAsync() has taken
-    place, or if *stream* already waits for it. Only if the device has no room left is a block used whose FreeAsync() is
-    still to come in another stream, and then *stream* waits for that. In a capture the memory belongs to the graph: it
-    is there from each launch on, and until the executable is destroyed. Unused memory of the pool goes back to the
-    device at the next synchronisation of the device, of an event, or of the stream in which it was freed (measured:
-    timelines2), except what SetMemPoolThreshold() lets it keep.
+    again as the CUDA programming guide says. That is at once in the same stream; in another stream if its FreeAsync()
+    has taken place, or if *stream* already waits for it. Only if the device has no room left is a block used whose
+    FreeAsync() is still to come in another stream, and then *stream* waits for that. In a capture the memory belongs to
+    the graph: it is there from each launch on, and until the executable is destroyed. Unused memory of the pool goes
+    back to the device at the next synchronisation of the device, of an event, or of the stream in which it was freed
+    (measured: timelines2), except what SetMemPoolThreshold() lets it keep.
 
     Args:
         nbytes: The size in bytes, 1 or more.
@@ -568,7 +568,7 @@ def _completion(free_op: object) -> Completion:
 def give_to_pool(
     runtime: Runtime, allocation: Allocation, buffer: Memory, stream: Stream | None, until: Completion, site: Site
 ) -> None:
-    """Give *buffer*, all of *allocation*, to its pool behind *until*; then the bodies of the work that could use it are
+    """Give *buffer*, all of *allocation*, to its pool behind *until*. Then the bodies of the work that could use it are
     run to their ends, and its bytes are let go.
     """
     if until.done:

@@ -523,7 +523,7 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external:
 
     Stands for aclrtStreamWaitEvent and cudaStreamWaitEvent. The host does not wait. A record that is made later does
     not count (measured: wait-then-rerecord), and a wait for an event that was never recorded has no effect (measured:
-    wait-never-recorded); under ACL's rules it is refused. An event of CreateEventWithFlag() is a level instead: the
+    wait-never-recorded). Under ACL's rules it is refused. An event of CreateEventWithFlag() is a level instead: the
     wait lasts until a record, also one made later, has set it. On the legacy stream a wait holds all blocking streams
     (measured: legacy-wait-only), if its event was ever recorded.
 

@@ -2,7 +2,7 @@
 
 **No task can run exactly when the loop's own ready queue holds nothing but our look at it.** While a task waits for a
 device, a `Gate` puts one callback, its *look*, into the queue of the loop, once a turn. A look that finds the queue
-empty is followed by another look, so that the loop polls its sockets and timers in between: a byte that one task wrote
+empty is followed by another look, so that the loop polls its sockets and timers in between. A byte that one task wrote
 to another through a socket may still be on its way. After two empty looks, every device jumps to its next completion
 that wakes a task.
 
@@ -30,7 +30,7 @@ from contextlib import AbstractContextManager
 from contextvars import Context
 from math import inf
 from types import coroutine
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from acl_py.callers import Callers
@@ -44,6 +44,9 @@ from acl_py.waiting.threads import GRACE_S, is_hopeless
 from device_model.completions import Completion, Nanoseconds
 from device_model.errors import INTERRUPTS
 from device_model.scheduler import END_NS, Scheduler, check_clock
+
+if TYPE_CHECKING:
+    from acl_py.waiting.own_hosts import Turns
 
 BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump does not block it
 EMPTY_LOOKS = 2
@@ -122,8 +125,9 @@ class Bridge:
         self._gate.discard(self)
 
     def reach(self, cost: Nanoseconds) -> Nanoseconds:
-        """Return the host time after a call of *cost*, which is beyond the horizon: of simulated time, or of the time
-        up to which a call concerns no timer and no other simulation. The caller still brings its device there.
+        """Return the host time after a call of *cost*, which is beyond the horizon. That is the horizon of simulated
+        time, or of the time up to which a call concerns no timer and no other simulation. The caller still brings its
+        device there.
         """
         check_clock(self.host.host_ns + cost)
         return self._here().reach(self, cost)
@@ -144,7 +148,7 @@ class Bridge:
 
         A coroutine that is collected, or closed, while it waits gets GeneratorExit here. Python collects in the middle
         of any code, also while it parses some, and what is raised then goes to sys.unraisablehook, which may parse the
-        lines of a traceback: CPython 3.11 answers with SystemError. So verbs that are left by GeneratorExit tell no
+        lines of a traceback. CPython 3.11 answers with SystemError. So verbs that are left by GeneratorExit tell no
         observer, make no error and call no loop; they only leave the lists of those who wait.
         """
         if completion.done:
@@ -184,11 +188,6 @@ class Bridge:
             if error is not None:
                 raise error
 
-    async def wait_for_call(self, end: Completion) -> None:
-        """Suspend until the *end* of a call, which takes time of its own host only."""
-        callers = self.host.callers
-        await self.wait(end, lambda: deadlocks.Waiting(callers, "a call takes its time", end, None))
-
     async def breathe(self) -> None:
         """Let other tasks, if any, run for a turn: after a query answered "not yet", or a wait that is over at once."""
         gate = self._here()
@@ -213,8 +212,8 @@ class Bridge:
         if self._fruitless % POLL_CHECK == 0:
             self._check_poll(waiting)
 
-    def own_hosts(self) -> AbstractContextManager[None]:
-        """Return a block in which all calls are made by tasks that have a host each (own_hosts.py).
+    def own_hosts(self) -> "AbstractContextManager[Turns]":
+        """Return a block in which all calls are made by tasks that have a host each, and its turns (own_hosts.py).
 
         Raises:
             RuntimeError: The loop has no simulated clock.
@@ -432,7 +431,7 @@ class Gate:
         """Return the host time of *bridge* after a call of *cost*."""
         return bridge.host.host_ns + cost
 
-    def own_hosts(self) -> AbstractContextManager[None]:
+    def own_hosts(self) -> "AbstractContextManager[Turns]":
         """Return a block in which tasks have a host each; only a simulated clock can let them take turns."""
         raise RuntimeError(_REAL)
 
@@ -467,7 +466,7 @@ class Gate:
 
     def alone(self) -> bool:
         """Whether the calling task is the only one of the loop, and nothing else is in the queue, so that its device
-        may run in place: where simulations share a clock, there is no other one, either.
+        may run in place. Where simulations share a clock, there is no other one, either.
         """
         if self.ready is None or self.holders or self.another_can_run() or (self.is_shared and len(self.bridges) > 1):
             return False

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from contextvars import Context
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from acl_py import schedules
 from acl_py.waiting import deadlocks
@@ -34,6 +34,9 @@ from acl_py.waiting.ready import ReadyTasks
 from acl_py.waiting.standstill import Standstill
 from device_model.completions import Nanoseconds
 from device_model.scheduler import END_NS
+
+if TYPE_CHECKING:
+    from acl_py.waiting.own_hosts import Turns
 
 NS = 1_000_000_000  # of a second
 _END_S = END_NS / NS
@@ -128,6 +131,7 @@ class Clock(Gate):
         self._rung_s = 0.0  # the latest time for which a timer was set that has rung
         self._jobs = 0  # of executors
         self._own_hosts = 0  # blocks in which each task that makes calls has a host of its own
+        self._turns_of_hosts: Turns | None = None
         self._standstill = Standstill(self)
         # asyncio can run one handle again and again, which is cheaper than a new one for each look or timer.
         self._queue: deque[asyncio.Handle] = getattr(loop, "_ready", deque())
@@ -269,8 +273,9 @@ class Clock(Gate):
         goal = self.now_ns + cost
         if not self._armed:
             self._look_next_turn()
-        if self._own_hosts:
-            self._reach_on_own_host(bridge, goal)
+        turns = self._turns_of_hosts
+        if self._own_hosts and turns is not None:
+            self._reach_on_own_host(bridge, turns, goal)
             return bridge.host.host_ns
         self._set(goal)
         while True:
@@ -288,36 +293,66 @@ class Clock(Gate):
         return bridge.host.host_ns
 
     @contextmanager
-    def own_hosts(self) -> Iterator[None]:
-        """Return a block in which all calls are made by tasks that have a host each (own_hosts.py)."""
+    def own_hosts(self) -> "Iterator[Turns]":
+        """Return a block in which all calls are made by tasks that have a host each, and its turns (own_hosts.py)."""
+        from acl_py.waiting.own_hosts import Turns  # imported here: few programs need greenlets
+
+        if self._turns_of_hosts is None:
+            self._turns_of_hosts = Turns(self)
         self._own_hosts += 1
         self._set_horizons()
         try:
-            yield
+            yield self._turns_of_hosts
         finally:
             self._own_hosts -= 1
             self._set_horizons()
 
-    def _reach_on_own_host(self, bridge: Bridge, goal: Nanoseconds) -> None:
+    def _reach_on_own_host(self, bridge: Bridge, turns: "Turns", goal: Nanoseconds) -> None:
         """Let the clock go on to *goal*, while all other hosts do what they do before that."""
-        from acl_py.waiting.own_hosts import current_host  # imported here: few programs need greenlets
-
         if goal == self.now_ns:
             return
-        host = current_host()
+        host = turns.host()
         if host is None:
             raise RuntimeError(_NO_HOST)
-        if not self._pass_alone(goal):
-            end = bridge.host.scheduler.timer(goal - bridge.began_ns)
-            host.let_pass(end, lambda: bridge.wait_for_call(end))
+        if self._let_devices_act(turns, goal):
+            self._set(goal)
+        else:
+            turns.take(host, bridge.host.scheduler, goal - bridge.began_ns)
 
-    def _pass_alone(self, goal: Nanoseconds) -> bool:
-        """Let the clock go on towards *goal* as long as only devices act; return whether it is there."""
-        while not self.another_can_run() and self.timers.first_ns > goal:
-            earliest = self._first_device(goal)
+    def let_devices_act(self, turns: "Turns") -> bool:
+        """Let time pass to the next event that wakes a host; return False if the loop has to turn first."""
+        if self.holders or self.another_can_run() or self.is_trip_due():
+            return False
+        self._let_devices_act(turns, self.timers.first_ns)
+        return bool(turns.ready)
+
+    def _let_devices_act(self, turns: "Turns", until: float) -> bool:
+        """Let devices act up to *until*, as long as no host can run; return whether they are there."""
+        if len(self.bridges) > 1:
+            return self._let_several_act(turns, until)
+        [bridge] = self.bridges
+        host, scheduler = bridge.host, bridge.host.scheduler
+        heap, ready, last = scheduler.heap, self.ready, until - bridge.began_ns
+        assert ready is not None, f"{self!r} does not see what its loop can run"
+        try:
+            while not turns.ready and len(ready) <= self._armed and self.timers.first_ns >= until:
+                if not heap or heap[0][0] > last:
+                    return self.timers.first_ns > until
+                scheduler.step()
+            return False
+        finally:
+            if scheduler.before_return is not None:
+                scheduler.before_return()
+                scheduler.settle()
+            if scheduler.now > host.host_ns:
+                host.host_ns = scheduler.now
+
+    def _let_several_act(self, turns: "Turns", until: float) -> bool:
+        """Do the same where the devices of several simulations take turns."""
+        while not turns.ready and not self.another_can_run() and self.timers.first_ns >= until:
+            earliest = self._first_device(until)
             if earliest is None:
-                self._set(goal)
-                return True
+                return self.timers.first_ns > until
             device, bound = earliest
             device.jump(bound)
         return False

@@ -178,7 +178,7 @@ class Vigil:
         """Whether nothing outside could help at the last look, either; the caller found that nothing can now.
 
         One look is not enough. A thread may hand a call over and end after the loop was seen empty and before threads
-        are counted; uvloop shows that call only as a task, a turn later.
+        are counted. uvloop shows that call only as a task, a turn later.
         """
         was_hopeless, self.was_hopeless = self.was_hopeless, True
         return was_hopeless

@@ -8,9 +8,9 @@ program sets later. A guard looks at the frame that the signal has interrupted:
 * In the program's own code, or in that of a library, the handler runs at once.
 * In the middle of a call the signal is *held*. Its handler runs where the state is whole: in a wait, between two
   instants of the device, and at the end of the call. It may raise, and it may make calls itself.
-* In a function that the device calls, such as a kernel, the signal is held, too, because a kernel does not fail on a
-  card when the host gets a signal. If the function goes on for `PATIENCE_S` more, the handler runs inside it: it may be
-  a loop without an end.
+* In a function that the device calls, such as a kernel, the signal is held, too. On a card a kernel does not fail when
+  the host gets a signal. If the function goes on for `PATIENCE_S` more, the handler runs inside it: it may be a loop
+  without an end.
 
 A call costs nothing for this, and so the end of some calls is not noticed. A thread sends the first held signal again
 every `REMINDER_S`; the guard takes it as a reminder, and looks again where the main thread is. Code of a debugger, of a

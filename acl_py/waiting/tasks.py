@@ -110,8 +110,8 @@ def _natural(task: Task) -> tuple[bool, int, str]:
 
 
 def _whom(waiter: Future | None, frame: FrameType, callers: Callers) -> str:
-    """Name the tasks that a task waits for in *frame*; "another task" where asyncio does not say, as for an Event, and
-    "a bare future" where the program waits for one.
+    """Name the tasks that a task waits for in *frame*. Say "another task" where asyncio does not say, as for an Event,
+    and "a bare future" where the program waits for one.
     """
     group = getattr(frame.f_locals.get("self"), "_tasks", None)
     tasks = group if isinstance(group, set) else getattr(waiter, "_children", [waiter])

@@ -1,8 +1,8 @@
 """Which threads could still act, when a thread waits for something that only another thread can do.
 
-Every other thread counts as able to act unless it certainly is not: it is an idle worker of a pool, it joins a thread
-that cannot act, or all of them sleep at locks, conditions and idle event loops at the same moment. hang.py says why
-a doubtful thread counts as able.
+Every other thread counts as able to act unless it certainly is not. It is not if it is an idle worker of a pool, it
+joins a thread that cannot act, or all of them sleep at locks, conditions and idle event loops at the same moment.
+hang.py says why a doubtful thread counts as able.
 """
 
 import asyncio
@@ -86,7 +86,7 @@ class Company:
 
 
 class Fair:
-    """Real time, without the time in which a thread of this process was ready and got no processor: on a busy machine
+    """Real time, without the time in which a thread of this process was ready and got no processor. On a busy machine
     a thread that is about to act may take long. Where the system does not say, it is real time.
     """
 
@@ -238,7 +238,7 @@ def _switches(task: str) -> str | None:
 def _bell(frame: FrameType) -> object:
     """Return the lock that will wake a thread in Condition.wait().
 
-    None if the wait has a limit, if the thread is being woken, or if it is not yet asleep: it still holds the
+    None if the wait has a limit, if the thread is being woken, or if it is not yet asleep. It still holds the
     condition's own lock then, for which a thread that is about to wake it may wait.
     """
     names = frame.f_locals

@@ -10,6 +10,7 @@ and its Recv cross the link out of the one first device, and the link into the o
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from device_model.collectives.calls import Call, CollectiveKind
@@ -124,9 +125,28 @@ def why_not(rank: Communicator, peer: int) -> tuple[str, str] | None:
     if own != theirs:
         what = f"the rank on device {mine} stands for {own}, and the one on device {other} is one of {theirs}"
         return f"ranks that send to each other must stand for equally many: {what}", "tell them apart with alike="
+    if _distances(clique, fold, mine, other) > 1:
+        what = f"those for which the rank on device {mine} stands have their peers at several distances"
+        return f"{what} in {clique.name}", "tell them apart with alike="
     if clique.crosses(mine, other) and own > 1:
         return f"a rank that stands for {own} cannot send to another server", "run these ranks without fold="
     return None
+
+
+def _distances(clique: "Clique", fold: Fold, mine: int, other: int) -> int:
+    """Return how many distances there are between the ranks like *mine* and their peers, which are like *other*.
+
+    The channels of a Send depend on it. Ranks that are not in the clique have one of their own.
+    """
+    pairs = [(fold.moved(mine, places), fold.moved(other, places)) for places in range(len(fold.alike(mine)))]
+    index_of = clique.index_of
+    return len(
+        {
+            (index_of[receiver] - index_of[sender]) % len(clique)
+            for sender, receiver in pairs
+            if sender in index_of and receiver in index_of
+        }
+    )
 
 
 def fold_clique(clique: "Clique", fold: Fold) -> None:
@@ -167,11 +187,11 @@ def unfold_clique(clique: "Clique") -> None:
         rank.__class__ = Communicator
         for seat in seats[1:]:
             places = fold.index(clique.ranks[seat].device.ordinal)
-            rank.count_for(clique.ranks[seat], lambda peer, places=places: _moved(clique, fold, peer, places))
+            rank.count_for(clique.ranks[seat], partial(_moved, clique, fold, places))
     for rank in clique.ranks:
         rank.known.clear()
     clique.fold, clique.seats, clique.index_of, clique.exchange_type = None, {}, {}, Exchange
 
 
-def _moved(clique: "Clique", fold: Fold, peer: int, places: int) -> int:
+def _moved(clique: "Clique", fold: Fold, places: int, peer: int) -> int:
     return clique.index_of[fold.moved(clique.ranks[peer].device.ordinal, places)]

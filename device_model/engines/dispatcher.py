@@ -9,15 +9,15 @@ What it does was found on an H200 (docs/accuracy.md has the evidence):
   exclusive block, one beside it: they never wait for a core.
 * A limited number of kernels is resident at once.
 * A part of a collective waits in this list for as many cores as its collective has channels, and then holds them to its
-  end. *Seen:* four all-reduces of 8 MiB beside kernels of 220 us on all SMs take 220 us longer, and the kernels behind
-  the first one as if the cores were fewer (collectives.json, overlap).
+  end. *Seen:* four all-reduces of 8 MiB beside kernels of 220 us on all SMs take 220 us longer. The kernels behind the
+  first one take as long as with fewer cores (collectives.json, overlap).
 * Copies inside the device and fills run as kernels. They stay the head of the list until shortly before they end,
   because they use the memory of the whole device.
 * A core kernel (kernel/launch.py) takes all the AI cores it wants at once, because its blocks may wait for one another.
   It gives each core back when the last block on that core is over. This is assumed, not measured. One that waits for
   others (waiting.py) keeps as many cores as the blocks fill that have not ended.
 
-Rounds that are skipped: if the head has more blocks than there are empty cores, each wave of blocks that ends is
+Rounds are skipped. If the head has more blocks than there are empty cores, each wave of blocks that ends is
 followed by an equal one on the same cores, until something else frees a core or becomes the head. A kernel of a million
 blocks would need thousands of entries on the heap, all alike. So all of these rounds but the last are skipped: the
 waves in flight end so many periods later (`_skip`). If a core becomes free or another operation becomes the head

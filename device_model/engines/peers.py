@@ -1,7 +1,7 @@
 """The engine for copies to other devices, which share links with other transfers.
 
-A device sends one such copy at a time. A copy's own curve says how long it takes if nothing else uses its links: first
-what it takes whatever its size, and then its bytes at one rate, which is its cap on the links (links.fabric).
+A device sends one such copy at a time. A copy's own curve says how long it takes if nothing else uses its links. First
+comes what it takes whatever its size, and then its bytes at one rate, which is its cap on the links (links.fabric).
 """
 
 from typing import TYPE_CHECKING

@@ -5,9 +5,9 @@ of its nodes are. Launches of one executable run one after the other, in whateve
 graph-same-exec-two-streams). A launch takes one place in the hardware queue of its stream until it begins (measured:
 graph-launch-depth).
 
-The operations of a launch are like any other, but they do not queue behind the work of other streams: each chain of
+The operations of a launch are like any other, but they do not queue behind the work of other streams. Each chain of
 nodes has hardware queues of its own, and nodes that do not depend on one another never hold each other back. Copies go
-on to the queue of the launch's stream when they can start, because a copy engine serves those only; there they pass
+on to the queue of the launch's stream when they can start, because a copy engine serves those only. There they pass
 what has to wait, which may be work behind their own launch.
 """
 

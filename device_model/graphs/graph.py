@@ -248,8 +248,8 @@ class Graph(Handle):
             )
 
     def node_not_for_device(self) -> "Node | None":
-        """Return a node that no launch by the device may have: one that is no kernel, copy, fill or graph of these, or
-        copies pageable memory (measured); None if there is none.
+        """Return a node that no launch by the device may have. It is one that is no kernel, copy, fill or graph of
+        these, or copies pageable memory (measured); None if there is none.
         """
         for node in self.nodes:
             inner = node.body.node_not_for_device() if node.kind is NodeKind.CHILD else None

@@ -3,7 +3,7 @@
 Between its begin and its end a *group* takes note of the kernels that one stream adds to a capture. Later a stream that
 does not capture begins an *update*: it takes as many kernels as the group has and runs none of them. The end of the
 update is a step of that stream. At its turn the nodes take over the new work, and so do launches that are queued and
-have not begun with them; so an update can run beside a launch, if the graph waits for it with an external event.
+have not begun with them. So an update can run beside a launch, if the graph waits for it with an external event.
 
 Sources: CANN's pages on aclmdlRICaptureTaskGrpBegin and its three siblings, "task update" in its programming guide, and
 its published runtime (context_aclgraph.cc, stream_capture.cc).

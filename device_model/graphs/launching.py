@@ -1,6 +1,6 @@
 """The engines of launches: what passes their operations on, and the host, which makes some of their copies.
 
-The host itself makes copies of pageable memory, chunk by chunk through one buffer, and those from host to host; it
+The host itself makes copies of pageable memory, chunk by chunk through one buffer, and those from host to host. It
 stays in the call of the launch until they are made (measured: graph-pageable-32m-busy, graph-memset-copies).
 """
 

@@ -1,7 +1,7 @@
 """Streaks: kernels of a graph, one behind the other, that run without an operation for each.
 
 A node of a launch is an operation like any other, and to queue, start and end it takes microseconds of real time. Most
-of this decides nothing while the cores are free for one chain of kernels: each of them starts a fixed time behind the
+of this decides nothing while the cores are free for one chain of kernels. Each of them starts a fixed time behind the
 one before, and lasts as long as it takes alone. So a row of kernels, each of which waits for the one before and for
 nothing else, is a *streak*. Only one of its nodes has an operation, the next one:
 

@@ -1,6 +1,6 @@
 """The links of a simulation, and the transfers in progress on them, which share them max-min fair (flows.py).
 
-A transfer is a flow that crosses several links at once: a copy takes the link out of its source and the link into its
+A transfer is a flow that crosses several links at once. A copy takes the link out of its source and the link into its
 target, a collective takes links of all its ranks. It gets the rate that the busiest of them leaves it, and never more
 than its cap. Times are exact nanoseconds where nothing is shared.
 """

@@ -3,7 +3,7 @@
 It runs at its simulated start, because only its run tells how long it takes. What it stores goes to private copies of
 the memory, and is published at its end.
 
-If its lanes wait for others or for a time, it pauses: it publishes what it has stored when the clock is there, and goes
+If its lanes wait for others or for a time, it pauses. It publishes what it has stored when the clock is there, and goes
 on when the time has come, or when the bytes that the lanes look at are others.
 """
 

@@ -5,10 +5,10 @@ is made in passes: 32 lanes with 4 bytes each, 16 with 8, 8 with 16, so that a p
 as many phases as the busiest bank has different words in it. ldmatrix makes a pass for each matrix, with the 8 lanes
 that give its rows.
 
-A load of 8 or 16 bytes makes half as many passes, each with twice the lanes, if every lane has the same address as lane
-`i ^ 1`, or every lane the same as lane `i ^ 2`. One lane that differs is enough against it, and other ways to share
-words do not help. Stores never do this. All of it was measured on an H200 (docs/accuracy.md); that lanes that are not
-active agree with all others is assumed.
+A load of 8 or 16 bytes makes half as many passes, each with twice the lanes, in two cases: every lane has the same
+address as lane `i ^ 1`, or every lane has the same as lane `i ^ 2`. One lane that differs is enough against it, and
+other ways to share words do not help. Stores never do this. All of it was measured on an H200 (docs/accuracy.md); that
+lanes that are not active agree with all others is assumed.
 
 Addresses are arrays of shape (..., 32), in bytes: one warp or many.
 """

@@ -1,7 +1,7 @@
 """A launch: its blocks are spread over the SMs of the card, and later blocks take the places of those that ended.
 
 Blocks with the same rows take the same time, so a kind of block is played once for each number of them that are
-resident on an SM; the other SMs of the card do the same meanwhile. A block among blocks of other kinds takes as long as
+resident on an SM. The other SMs of the card do the same meanwhile. A block among blocks of other kinds takes as long as
 among its own.
 """
 

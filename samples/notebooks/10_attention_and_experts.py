@@ -227,9 +227,9 @@ prediction.check({name: us for name, (us, _, _) in runs.items()})
 teaching.show({name: sim.trace for name, (_, sim, _) in list(runs.items())[1:3]})
 
 # %% [markdown]
-# With two buffers a chunk takes as long as the longest of its three parts: the copy, the kernel, and the six calls of
-# the host, which need about 19 us. (With shorter chunks the host would be the bottleneck, as in notebook 6. The
-# pictures also have the copy of the queries before the measured time, and those of the result behind it. These are
+# With two buffers a chunk takes as long as the longest of its three parts. These are the copy, the kernel, and the six
+# calls of the host, which need about 19 us. (With shorter chunks the host would be the bottleneck, as in notebook 6.
+# The pictures also have the copy of the queries before the measured time, and those of the result behind it. These are
 # synchronous, and so are named as waits.)
 #
 # The experts need no buffers, since each has its own rows. The step takes as long as its largest expert, with a little

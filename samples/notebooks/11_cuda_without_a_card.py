@@ -163,9 +163,9 @@ teaching.findings(sim)
 # %% [markdown]
 # ## What ordinary arrays cost
 #
-# Four pieces go to the card, through a kernel and back, each in a stream of its own. Nothing but the arrays of the host
-# differs: in the first run they are ordinary ones of NumPy, which the system may move ("pageable"), and in the second
-# one they are pinned.
+# Four pieces go to the card, through a kernel and back, each in a stream of its own. Only the arrays of the host
+# differ. In the first run they are ordinary ones of NumPy, which the system may move ("pageable"). In the second one
+# they are pinned.
 
 # %%
 PIECE, PIECES = 1 << 18, 4

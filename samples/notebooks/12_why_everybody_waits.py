@@ -12,8 +12,8 @@
 # # 12 Why everybody waits for the slowest
 #
 # Four cards train one network. In each step each card computes gradients for its part of the batch, 400 microseconds
-# long, and then an **all-reduce** adds the gradients of all cards up and gives the sum to each of them. Cards that
-# work together like this are called **ranks**, and what joins them is a **communicator**.
+# long. Then an **all-reduce** adds the gradients of all cards up and gives the sum to each of them. Cards that work
+# together like this are called **ranks**, and what joins them is a **communicator**.
 #
 # *The question:* one card takes 600 us instead of 400. How long do eight steps take now? And if each card is slow only
 # in every fourth step? (About 20 minutes; `pip install 'acl-py[notebooks]'`.)
@@ -114,8 +114,8 @@ prediction.check({name: us for name, (_, us) in runs.items()})
 
 # %% [markdown]
 # One slow card of four makes all of them slow: each step ends when the slowest card has its gradients. That much was to
-# be expected. The third line is worse: no card is slower than the others, each is slow in two steps of eight, and the
-# eight steps take as long as with a card that is always slow. In each step there is *some* card that is late.
+# be expected. The third line is worse. No card is slower than the others, and each is slow in two steps of eight. Yet
+# the eight steps take as long as with a card that is always slow. In each step there is *some* card that is late.
 #
 # The fourth line has the same amount of slow work as the third: eight slow kernels of 32. But they come at the same
 # time, and then they cost only a quarter of it. So a pause that must be (a checkpoint, a garbage collection, a log)
@@ -207,7 +207,7 @@ print(f"all alike: {us_alike:,.0f} us, and card 2 slow: {us_slow:,.0f} us")
 teaching.show({"all alike": alike.trace, "card 2 slow": one_slow.trace})
 
 # %% [markdown]
-# With one place for gradients and without the second wait it takes as long, and is wrong: while a fast card waits for
+# With one place for gradients and without the second wait it takes as long, and is wrong. While a fast card waits for
 # card 2, its own next kernel overwrites the gradients that are still to be summed up. The sanitizer says so, whatever
 # the times are:
 

@@ -138,8 +138,8 @@ teaching.show({"three streams": runs[3][0].trace, "eight streams": runs[8][0].tr
 # one below the other.
 #
 # **The rule of thumb:** use as many streams as the job uses engines, here three, if copies are the bound or each kernel
-# fills the SMs. More streams help where long kernels leave SMs to each other: with kernels of 300 us in place of
-# 100, this batch takes 1,672 us over three streams, 1,354 over four and 1,243 over eight. Make each operation last ten
+# fills the SMs. More streams help where long kernels leave SMs to each other. With kernels of 300 us in place of 100,
+# this batch takes 1,672 us over three streams, 1,354 over four and 1,243 over eight. Make each operation last ten
 # microseconds or more, so that the host, which needs 3 to 8 us for a call, stays ahead of the device.
 #
 # ## Order where it is needed: events

@@ -98,8 +98,8 @@ teaching.matrix(answers, prediction)
 #    outside rule 2, and that is all that their name means.
 #
 # These are rules of the API. Work can also wait for room: for an engine that is busy (notebook 1), or for a hardware
-# queue that many streams share (notebook 6). The host can wait, too: a launch returns at once until the queue of its
-# stream is full, at about a thousand entries, and then it keeps the host (notebook 6).
+# queue that many streams share (notebook 6). The host can wait, too. A launch returns at once until the queue of its
+# stream is full, at about a thousand entries. Then it keeps the host (notebook 6).
 #
 # The rule is in CUDA's runtime manual under "Stream synchronization behavior", and a card does the same. These programs
 # were run on an NVIDIA H200. Each queues kernels of 3 ms; the card's clock says when they ran. (Eleven pairs are here.

@@ -287,8 +287,8 @@ async def train(upload):
 straight, start = await train(mine)
 
 # %% [markdown]
-# **3.** A result of 1 MB is fetched to an ordinary array behind a kernel of 3 ms, and the host has 2 ms of work of its
-# own that does not need the result. Change one line so that the whole takes less than 3,200 us.
+# **3.** A result of 1 MB is fetched to an ordinary array behind a kernel of 3 ms. The host has 2 ms of work of its own
+# that does not need the result. Change one line so that the whole takes less than 3,200 us.
 
 
 # %% tags=["exercise"]

@@ -132,11 +132,11 @@ print("read:", seen)
 teaching.findings(ordered)
 
 # %% [markdown]
-# **The rule:** the destination of an asynchronous copy belongs to the device until the host has waited for an event
-# behind it, for its stream or for the device, or until a query of one of these has returned success. (CUDA C++
-# Programming Guide, "Asynchronous Concurrent Execution"; PyTorch's tutorial about `non_blocking` warns of the same.)
-# The price of the wait is the time until the copy ends, and the host can use that time: queue more, or work on what has
-# arrived.
+# **The rule:** the destination of an asynchronous copy belongs to the device until the host has waited. It can wait for
+# an event behind the copy, for its stream or for the device. A query of one of these that returns success counts, too.
+# (CUDA C++ Programming Guide, "Asynchronous Concurrent Execution"; PyTorch's tutorial about `non_blocking` warns of the
+# same.) The price of the wait is the time until the copy ends, and the host can use that time: queue more, or work on
+# what has arrived.
 #
 # With **pageable** memory the H200 did not read too early at any size that was measured, because the call waited
 # (notebook 3). CUDA's manual says only that this call "might be synchronous", so wait all the same. A program that was

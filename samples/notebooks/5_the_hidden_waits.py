@@ -234,7 +234,7 @@ teaching.show({f"page faults: {faults_us:,.0f} us": faults.trace, f"prefetches: 
 
 # %% [markdown]
 # A prefetch is work of a stream: it runs beside other work, and moves the pages in one go. The host still needs 1.1 ms
-# for its sum: after a prefetch the pages are there, but not in its page table, and the first touch of each of the 4,096
+# for its sum. After a prefetch the pages are there, but not in its page table, and the first touch of each of the 4,096
 # pages takes 0.27 us. The "host function" is the driver's: it begins a prefetch whose stream is busy. (CUDA's guide,
 # "Unified Memory"; docs/managed.md of the project has these times, which were measured.)
 #
@@ -252,10 +252,10 @@ for program in ("capture-sync", "capture-query-event", "capture-legacy-global", 
         print(f"    {step['op']:15} the card: {codes[0]:3}   here: {ours[0]:3}")
 
 # %% [markdown]
-# 900 is "operation not permitted when stream is capturing", 906 "would make the legacy stream depend on a capturing
-# blocking stream", 907 "operation not permitted on an event last recorded in a capturing stream". They invalidate the
-# capture, whose end then returns 901. In the last program a second stream waits for an event of the captured one: it
-# is captured too, which is called a *fork*. The first stream has to wait for it before the end, or the end returns 904.
+# 900 is "operation not permitted when stream is capturing". 906 is "would make the legacy stream depend on a capturing
+# blocking stream", and 907 "operation not permitted on an event last recorded in a capturing stream". They invalidate
+# the capture, whose end then returns 901. In the last program a second stream waits for an event of the captured one:
+# it is captured too (a *fork*). The first stream has to wait for it before the end, or the end returns 904.
 #
 # ## Exercises
 #

@@ -206,11 +206,11 @@ teaching.findings(sim)
 # %% [markdown]
 # ## A step whose work changes
 #
-# A graph repeats the same work. In a mixture of experts the device decides at each step which experts have work. Here
-# two of eight do, and each has two kernels. With **calls** the host waits for the counts, and launches the experts that
-# have work. With **conditions** each expert is the body of an IF node: a kernel sets the conditions on the device, and
-# the host does not wait between. (`serial=True` is for kernels that change Python objects besides their arrays, as the
-# conditions are here. samples/moe/graph.py has real experts, and a third way: `GraphExecUpdate`.)
+# A graph repeats the same work. In a mixture of experts the device decides at each step which experts have work: here
+# two of eight, with two kernels each. With **calls** the host waits for the counts, and launches the experts that have
+# work. With **conditions** each expert is the body of an IF node. A kernel sets the conditions on the device, and the
+# host does not wait between. (`serial=True` is for kernels that change Python objects, as the conditions are.
+# samples/moe/graph.py has real experts.)
 
 # %%
 EXPERTS = 8
@@ -294,13 +294,13 @@ async def launches_before_the_host_waits():
     return launched
 
 
-async def two_kernels_each(streams):
+async def two_kernels_each(streams, *, breadth_first=False):
     """Launch two kernels of 1 ms in each of so many streams; return the microseconds of all."""
     sim = acl_py.open(device="h200")
     kernel, streams = kernel_of(1_000), [await acl_py.CreateStream() for _ in range(streams)]
     start = sim.now_ns
-    for stream in streams:
-        await kernel[1, stream]()
+    order = [*streams, *streams] if breadth_first else [stream for stream in streams for _ in range(2)]
+    for stream in order:
         await kernel[1, stream]()
     await acl_py.SynchronizeDevice()
     us = (sim.now_ns - start) / 1000
@@ -316,53 +316,20 @@ for number in (8, 9):
 # A hardware queue has 1,021 entries, and one kernel runs, so 1,022 launches return at once. (An H200 kept the host at
 # its 1,021st launch behind a stream that was blocked; docs/accuracy.md of the project.) The ninth stream shares a queue
 # with the first, whose second kernel has to wait for its first one. The kernels of the ninth stream are behind it, so
-# they start 1 ms late. (CUDA's guide has the eight queues at `CUDA_DEVICE_MAX_CONNECTIONS`.)
+# they start 1 ms late.
 #
-# ## Issue order, chunk size, priorities, host functions
+# ## Issue order, priorities, host functions
 #
 # * **Issue order.** Nine streams again, now breadth first: the first kernels of all streams, then the second ones.
 #   What waits at the head of a shared queue no longer holds up what could run.
-# * **Chunk size.** 64 MB go in, through a kernel and out, over three streams. One chunk overlaps with nothing, and each
-#   chunk costs three calls: find the best size.
 # * **Priorities** act where a kernel's blocks start. A kernel that runs is not interrupted, and a copy engine does not
 #   look at them (measured: docs/accuracy.md). Four kernels of 1 ms, each as large as the device, are queued in two
 #   streams: at which millisecond does a fifth one start in a third stream?
 # * **Host functions** of all streams run on one thread, one after the other. They must not call the runtime (CUDA's
-#   manual, `cudaLaunchHostFunc`).
+#   manual, `cudaLaunchHostFunc`). samples/07_host_functions.py of the project has two.
 
 
 # %%
-async def breadth_first(streams):
-    sim = acl_py.open(device="h200")
-    kernel, streams = kernel_of(1_000), [await acl_py.CreateStream() for _ in range(streams)]
-    start = sim.now_ns
-    for _ in range(2):
-        for stream in streams:
-            await kernel[1, stream]()
-    await acl_py.SynchronizeDevice()
-    us = (sim.now_ns - start) / 1000
-    await sim.close()
-    return us
-
-
-async def in_chunks(chunks, nbytes=64 << 20):
-    sim = acl_py.open(device="h200")
-    part, kernel = nbytes // chunks, kernel_of(1_200 / chunks)
-    host, device = await acl_py.MallocHost(nbytes), await acl_py.Malloc(nbytes)
-    host.numpy()[:] = 0
-    streams = [await acl_py.CreateStream() for _ in range(3)]
-    start = sim.now_ns
-    for number in range(chunks):
-        stream, there = streams[number % 3], slice(number * part, (number + 1) * part)
-        await acl_py.MemcpyAsync(device[there], part, host[there], part, acl_py.MemcpyKind.HOST_TO_DEVICE, stream)
-        await kernel[8, stream]()
-        await acl_py.MemcpyAsync(host[there], part, device[there], part, acl_py.MemcpyKind.DEVICE_TO_HOST, stream)
-    await acl_py.SynchronizeDevice()
-    us = (sim.now_ns - start) / 1000
-    await sim.close()
-    return us
-
-
 @acl_py.kernel(cost=Cost(us=1_000), exclusive=True)
 def whole_device():
     pass
@@ -376,11 +343,8 @@ def urgent_work():
 async def start_of_the_urgent_one(priority):
     """Queue kernels in two streams, then another in a third; return after how many us that one starts."""
     sim = acl_py.open(device="h200")
-    one, other, urgent = (
-        await acl_py.CreateStream(),
-        await acl_py.CreateStream(),
-        await acl_py.CreateStream(priority=priority),
-    )
+    one, other = await acl_py.CreateStream(), await acl_py.CreateStream()
+    urgent = await acl_py.CreateStream(priority=priority)
     start = sim.now_ns
     for stream in (one, other, one, other):
         await whole_device[132, stream]()
@@ -391,29 +355,14 @@ async def start_of_the_urgent_one(priority):
     return (begun - start) / 1000
 
 
-async def host_functions():
-    sim = acl_py.open(device="h200")
-    start = sim.now_ns
-    for _ in range(2):
-        await acl_py.LaunchHostFunc(await acl_py.CreateStream(), lambda: None, us=1_000)
-    await acl_py.SynchronizeDevice()
-    us = (sim.now_ns - start) / 1000
-    await sim.close()
-    return us
-
-
-print(f"breadth first, 9 streams: {await breadth_first(9):,.0f} us")
-for chunks in (1, 4, 16, 64, 256, 1024):
-    print(f"{chunks:5} chunks: {await in_chunks(chunks):,.0f} us")
+print(f"breadth first, 9 streams: {await two_kernels_each(9, breadth_first=True):,.0f} us")
 for priority in (0, -5):
     print(f"a kernel of priority {priority:2} starts after {await start_of_the_urgent_one(priority):,.0f} us")
-print(f"two host functions of 1 ms in two streams: {await host_functions():,.0f} us")
 
 # %% [markdown]
-# Breadth first the nine streams take 2 ms, as eight do. Chunks of 4 MB are the best here: smaller ones cost more for
-# calls than they gain. The urgent kernel starts as soon as the first kernel ends; without its priority it has to wait
-# for a second one. CUDA's programming guide has more: "CUDA Graphs", "Conditional Graph Nodes", "Stream Priorities",
-# "Host Functions".
+# Breadth first the nine streams take 2 ms, as eight do. The urgent kernel starts as soon as the first kernel ends;
+# without its priority it has to wait for a second one. (Into how many chunks should copies be cut?
+# samples/sweeps/streams_and_chunks.py of the project tries many.)
 #
 # **In short:** compare the duration of your kernels with that of a launch (4 to 5 us from Python in the program at the
 # end). If they are shorter, make fewer and larger launches, or capture a graph; more streams do not help. What the
@@ -572,5 +521,5 @@ await check_3(my_answer)
 # graph: 85,763 steps a second
 # ```
 #
-# A node takes 0.6 us here, because its kernel does nothing. The 1.3 us of the model were measured with kernels that
-# watch a clock, and so are too long for an empty one.
+# A node takes 0.6 us here, because its kernel does nothing. The model's 1.3 us were measured with kernels that watch a
+# clock.

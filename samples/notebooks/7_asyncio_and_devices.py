@@ -373,5 +373,5 @@ await check_3(mine)
 # acl.run(main, device="cuda:0", trace=False)
 # ```
 #
-# The other task goes on. A blocking call of cuda-python stops the loop: on an H200 (driver 580, CUDA 13.0) the other
+# The other task goes on. A blocking call of cuda-python stops the loop. On an H200 (driver 580, CUDA 13.0) the other
 # task ran once while it waited, and 34 times while the call was in a thread.

@@ -183,10 +183,10 @@ teaching.picture(
 # **The rule:** two buffers overlap copying and computing, and take the longer of the two. If computing is longer, more
 # buffers gain nothing. If memory is the limit, further ones keep more bytes on their way, until the latency is hidden.
 # Each costs shared memory, and so blocks that fit on a core. (CUDA's programming guide, "Asynchronous Data Copies";
-# CANN's guide to Ascend C, "DoubleBuffer".) Cards say: an H200 ran 312 pipelines of copies and
-# multiply-adds, and the times of the model differ from its times by 0.7 % (median), and by 7 % at most. On all 48 cores
-# of a 910B1 memory is the limit; there a second buffer gained 4 us of 262 (published with CANN's samples), and gains
-# 1 us of 256 here. (docs/accuracy.md of the project has these rows.)
+# CANN's guide to Ascend C, "DoubleBuffer".) Cards say: an H200 ran 312 pipelines of copies and multiply-adds, and the
+# times of the model differ from its times by 0.7 % (median), and by 7 % at most. On all 48 cores of a 910B1 memory is
+# the limit. There a second buffer gained 4 us of 262 (published with CANN's samples), and gains 1 us of 256 here.
+# (docs/accuracy.md of the project has these rows.)
 #
 # ## A forgotten flag
 #

@@ -102,6 +102,12 @@ def test_config_prints_the_options_and_where_they_come_from(tmp_path, monkeypatc
     assert lines[2].startswith("sanitize  not given: ")
 
 
+def test_config_says_which_table_is_looked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = CliRunner().invoke(app, ["config"]).output.splitlines()[0]
+    assert first == "no pyproject.toml in this folder or above it has a table [tool.acl_py]"
+
+
 @pytest.mark.parametrize("command", [["run", "x.py"], ["explore", "x.py"], ["replay", "x.json"], ["config"]])
 def test_a_command_is_refused_where_the_project_is_wrong(tmp_path, monkeypatch, command):
     monkeypatch.chdir(write(tmp_path, '[tool.acl_py]\nrules = "opencl"'))

@@ -35,7 +35,7 @@ def test_words_of_a_mask_may_be_numpys():
 def test_a_count_is_no_fraction():
     """65 / 2 would silently be 32."""
     x = np.ones(128, half)
-    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+    with pytest.raises(TypeError, match="a count or a mask must be an int, not 32.5: divide with"):
         vector(lambda d, a: Adds(d, a, 1, 65 / 2), np.zeros(128, half), x)
 
 

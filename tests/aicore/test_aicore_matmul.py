@@ -396,3 +396,50 @@ def test_a_number_of_no_atomic_is_refused():
 
     with pytest.raises(KernelError, match=r"en_atomic 4; 0 overwrites, 1 adds, 2 keeps the larger and 3 the smaller"):
         launch(kernel, a, b, np.zeros((16, 16), single), tiling, kind=KernelType.AIC_ONLY)
+
+
+@pytest.mark.parametrize("kind", [KernelType.AIC_ONLY, KernelType.MIX_AIC_1_2], ids=str)
+@pytest.mark.parametrize("batches", [(3, 3), (3, 1), (1, 3), (1, 1)], ids=str)
+def test_a_batch_of_products_is_one_request(batches, kind):
+    m, n, k, total = 32, 48, 64, max(batches)
+    tiling = multi_core_matmul_tiling(SPEC, m, n, k, half, cores=1, is_bias=True, fix_split=(16, 16, 32))
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(batches[0], m, k)).astype(half), rng.normal(size=(batches[1], k, n)).astype(half)
+    bias, c = rng.normal(size=(total, n)).astype(single), np.ones((total, m, n), single)
+
+    def kernel(a, b, bias, c, tiling):
+        mm = Matmul(of(half), of(half), of(single), of(single))
+        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            return
+        if GetBlockIdx() == 0:
+            mm.SetTensorA(GlobalTensor(half).SetGlobalBuffer(a))
+            mm.SetTensorB(GlobalTensor(half).SetGlobalBuffer(b))
+            mm.SetBias(GlobalTensor(single).SetGlobalBuffer(bias))
+            mm.SetBatchNum(*batches)
+            mm.IterateBatch(GlobalTensor(single).SetGlobalBuffer(c), en_atomic=1, sync=False)
+            mm.WaitIterateBatch()
+        mm.End()
+
+    result = launch(kernel, a, b, bias, c, tiling, kind=kind)
+    expected = 1 + a.astype(single) @ b.astype(single) + bias[:, None]
+    assert np.allclose(c, expected, rtol=1e-4, atol=1e-4)
+    assert found(result) == []
+    if kind is KernelType.MIX_AIC_1_2:
+        asked = [each for each in result.programs[1].instructions if each.name.startswith("CrossCoreSetFlag")]
+        assert len(asked) == 2  # for the batch, and for the end
+
+
+def test_a_batch_of_other_numbers_is_refused():
+    tiling = multi_core_matmul_tiling(SPEC, 16, 16, 16, half, cores=1)
+
+    def kernel(tiling, *batches):
+        mm = Matmul(of(half), of(half), of(single))
+        REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling)
+        mm.SetBatchNum(*batches)
+
+    with pytest.raises(KernelError, match=r"a batch of 3 A and 2 B; as many of both, or one of one of them"):
+        launch(kernel, tiling, 3, 2, kind=KernelType.AIC_ONLY)
+    with pytest.raises(KernelError, match=r"a batch of 0 A and 1 B"):
+        launch(kernel, tiling, 0, 1, kind=KernelType.AIC_ONLY)
+    with pytest.raises(TypeError, match=r"SetBatchNum: batch_a must be an int, not 1.5: divide with //"):
+        launch(kernel, tiling, 1.5, 1, kind=KernelType.AIC_ONLY)

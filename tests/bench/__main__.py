@@ -14,7 +14,7 @@ from tests.bench.measure import machine, say
 
 PARTS = ("start", "count", "exponents", "dispatch", "speed", "waits", "explain", "advice", "clock", "aicore", "acl",
          "traces", "page", "accuracy", "copies", "lanes", "graphs", "changes", "sanitizer", "explore", "blocks",
-         "attention", "kernels", "sweeps", "crews", "values")  # fmt: skip
+         "attention", "kernels", "sweeps", "crews", "values", "fold")  # fmt: skip
 
 
 def main(names):

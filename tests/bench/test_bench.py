@@ -38,6 +38,7 @@ SIZES = {  # of each part, so that it is over in a moment
     "sweeps": {"POINTS": 4, "SMALL": 40, "RUNS": 1},
     "crews": {"SCHEDULES": 8, "EVERY": 200, "COPIES": 2, "RUNS": 1},
     "values": {"COPIES": 16, "DEVICES": (8,), "RUNS": 1, "ELEMENTS": 1024, "TILE": 128, "LAUNCHES": 1},
+    "fold": {"RANKS": 16, "STAGES": 2, "CALLS": 98},
     "attention": {"HEADS": 1, "LENGTH": 64, "BLOCKS": 1, "ROUNDS": 1},
 }
 LONG = (

@@ -239,3 +239,19 @@ def test_a_group_that_may_share_network_cards_with_its_like_is_not_folded():
 
 def test_the_same_seed_gives_the_same_program():
     assert random_program(7, 16) == folded.random_program(7, 16)
+
+
+def test_ranks_whose_peers_are_at_several_distances_are_not_alike():
+    """The channels of a Send depend on the distance: in a circle of some ranks the last one has another one."""
+
+    async def rank(number):
+        await acl.Send(await acl.Malloc(64), 16, "float32", (number + 1) % 4, comms[number])
+
+    async def main():
+        comms.extend(await acl.CommInitAll(8))
+        with pytest.raises(ExceptionGroup) as caught:
+            await acl.ranks(8, rank, fold=True, alike=lambda number: number // 4)
+        return str(caught.value.exceptions[0])
+
+    comms = []
+    assert "for which the rank on device 0 stands have their peers at several distances in comm 1" in run(main, 8)

@@ -244,3 +244,54 @@ def test_a_run_with_several_hosts_is_no_stream_program(tmp_path):
     for timeline in (sim.trace.timeline(), read_trace(tmp_path / "run.acl")):
         with pytest.raises(OneHostError, match=r"its ranks had hosts of their own, and a stream program has one host"):
             program(timeline)
+
+
+def test_what_a_rank_raises_while_another_task_resumes_it_comes_out_of_its_own_task():
+    async def rank(number):
+        stream = await acl.CreateStream()
+        for _ in range(3):
+            await kernel(1)[1, stream]()
+        tasks.append((number, asyncio.current_task().get_name()))
+        if number == 1:
+            raise ValueError("enough")
+        await acl.SynchronizeStream(stream)
+        await asyncio.sleep(1)
+
+    tasks = []
+    with pytest.raises(ExceptionGroup) as caught:
+        history(2, rank)
+    [error] = caught.value.exceptions
+    assert str(error) == "enough"
+    assert tasks == [(0, "rank 0"), (1, "rank 1")]
+
+
+def test_ranks_on_hosts_of_their_own_meet_at_what_asyncio_has():
+    async def rank(number):
+        sim, stream = acl.current_simulation(), await acl.CreateStream()
+        for _ in range(number):
+            await kernel(1)[1, stream]()
+        times = [sim.now_ns]
+        async with barrier:
+            times.append(sim.now_ns)
+        await acl.CreateStream()
+        await asyncio.sleep(0)
+        return [*times, sim.now_ns]
+
+    async def main():
+        nonlocal barrier
+        barrier = asyncio.Barrier(2)
+        return await acl.ranks(2, rank, own_hosts=True)
+
+    barrier = None
+    assert acl.run(main, device="tiny") == [[2_000, 3_000, 4_000], [3_000, 3_000, 4_000]]
+
+
+def test_a_run_of_ranks_has_the_same_trace_each_time():
+    async def rank(number):
+        return await _random_work(random.Random(number))
+
+    def rows():
+        timeline = history(4, rank, device="h200")[1].trace.timeline()
+        return [*timeline.ops, *((call.name, call.caller, call.enter_ns, call.exit_ns) for call in timeline.calls)]
+
+    assert rows() == rows()

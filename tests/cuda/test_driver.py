@@ -501,6 +501,21 @@ def test_the_linker_joins_texts_and_limits_registers(h200):
     assert (code, h200("cuLinkAddData_v2", link, 1, b"none", 4, b"a", 0, None, None)) == (0, 200)
 
 
+def test_the_linker_takes_files_as_what_lies_in_memory(h200, tmp_path):
+    files = {"a.ptx": PTX.encode(), "none.ptx": b"none", "device.a": b"!<arch>\n" + bytes(100), "a.o": b"an object"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    _, link = h200.get("cuLinkCreate_v2", 0, None, None, OUT)
+    given = [(1, "a.ptx", 0), (4, "device.a", 0), (1, "none.ptx", 200), (1, "lost.ptx", 301), (4, "lost.a", 301)]
+    for kind, name, code in [*given, (3, "a.o", 801), (4, "a.o", 801)]:
+        path = str(tmp_path / name).encode()
+        assert h200("cuLinkAddFile_v2", link, kind, path, 0, None, None) == code, name
+    code, image, _ = h200.get("cuLinkComplete", link, OUT, OUT)
+    assert code == 0
+    _, module = h200.get("cuModuleLoadData", OUT, image)
+    assert h200.get("cuModuleGetFunction", OUT, module, b"add")[0] == 0
+
+
 def test_cooperative_blocks_that_do_not_all_fit_are_720(h200):
     function = h200.function()
     device = h200.allocate(64)

@@ -141,10 +141,19 @@ def test_where_neither_can_be_loaded_a_sentence_says_so(monkeypatch, tmp_path):
         Library(("libacl_py_test_2.so",), NAMES[:1], 5)
 
 
-def test_on_other_machines_a_sentence_says_what_is_needed(monkeypatch):
-    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+@pytest.mark.parametrize(
+    ("name", "answer", "found"),
+    [
+        ("machine", "riscv64", "CPython on Linux riscv64, with glibc"),
+        ("python_implementation", "PyPy", "PyPy on Linux .*, with glibc"),
+        ("libc_ver", ("musl", "1.2.5"), "CPython on Linux .*, with musl"),
+        ("libc_ver", ("", ""), "CPython on Linux .*, with no glibc"),  # what some Pythons say of musl
+    ],
+)
+def test_on_other_machines_a_sentence_says_what_is_needed(monkeypatch, name, answer, found):
+    monkeypatch.setattr(f"platform.{name}", lambda: answer)
     with pytest.raises(
-        RuntimeError, match=r"needs CPython on Linux with glibc, on x86_64 or aarch64; this is .*riscv64"
+        RuntimeError, match=f"needs CPython on Linux with glibc, on x86_64 or aarch64; this is {found}$"
     ):
         Library(("libacl_py_test_3.so",), NAMES[:1], 5)
 

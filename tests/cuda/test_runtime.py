@@ -2,7 +2,9 @@
 
 import ctypes
 import struct
+import sys
 import threading
+from types import ModuleType
 
 import pytest
 
@@ -181,6 +183,22 @@ def test_properties_are_the_attributes_of_the_driver(runtime_of_h200):
     assert runtime("cudaGetDeviceProperties", found, 9) == 101
     code, count = runtime.get("cudaDeviceGetAttribute", OUT, 10, 0)
     assert (code, count) == (0, 32)
+
+
+@pytest.mark.parametrize(
+    ("version", "nbytes", "places"),
+    [("13.5.0", 1008, {384: 132, 720: 1}), ("12.9.1", 1032, {388: 132, 744: 1})],
+)
+def test_properties_have_the_layout_of_the_version_of_the_package(
+    runtime_of_h200, monkeypatch, version, nbytes, places
+):
+    package = ModuleType("cuda.bindings")
+    package.__version__ = version
+    monkeypatch.setitem(sys.modules, "cuda.bindings", package)
+    found = ctypes.create_string_buffer(b"\xff" * 1100, 1100)
+    assert runtime_of_h200("cudaGetDeviceProperties", found, 0) == 0  # SMs, and whether it has memory pools
+    assert {place: struct.unpack_from("<i", found, place)[0] for place in places} == places
+    assert found.raw[nbytes - 1 :] == b"\0" + b"\xff" * (1100 - nbytes)
 
 
 def test_kernels_of_libraries(runtime_of_h200):

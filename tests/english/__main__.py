@@ -4,12 +4,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
-from pathlib import Path
 
 from tests.english import exceptions
 from tests.english.rules import findings
 from tests.english.sentences import LONG, Sentence, sentences
-from tests.english.texts import Text, name_of, notebook_pages, of_docstrings, of_pages, pages, whole
+from tests.english.texts import Text, name_of, notebook_pages, of_docstrings, of_pages, pages, whole, words
 
 
 def main(arguments: list[str]) -> None:
@@ -22,11 +21,6 @@ def main(arguments: list[str]) -> None:
     print("\nFindings without an exception:\n")
     for finding in exceptions.left(finding for text in whole() for finding in findings(text)):
         print(finding)
-
-
-def words(page: Path) -> int:
-    """How many words *page* has, with its code."""
-    return len(page.read_text(encoding="utf-8").split())
 
 
 def _print_long(texts: Iterable[Text], *, with_text: bool) -> None:

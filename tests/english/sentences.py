@@ -1,7 +1,8 @@
 """The prose of a text, and its sentences.
 
-Code counts as one word, and so does a list of it. Each item of a list, each cell of a table and each argument in a docstring has sentences of its
-own. Such a cell or argument may be a list: a semicolon ends an item of it. Messages that a page quotes are no prose.
+Code counts as one word, and so does a list of it. Each item of a list, each cell of a table and each argument in a
+docstring has its own sentences. Such a cell or argument may be a list: a semicolon ends an item of it. Messages that a
+page quotes are no prose.
 """
 
 import inspect

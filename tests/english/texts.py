@@ -30,6 +30,11 @@ def notebook_pages(root: Path = ROOT) -> list[Path]:
     return sorted((root / "docs" / "notebooks").glob("*.md"))
 
 
+def words(page: Path) -> int:
+    """How many words a reader of *page* sees, with its code and without the texts that stand in for pictures."""
+    return len(re.sub(r"!\[[^\]]*\]\([^)]*\)", "", page.read_text(encoding="utf-8")).split())
+
+
 def notebooks() -> list[Path]:
     """Return the notebooks and their solutions."""
     return sorted((ROOT / "samples" / "notebooks").rglob("*.py"))

@@ -414,6 +414,25 @@ def test_a_wrong_rule(acl_sim):
     )
 
 
+def test_a_mark_with_an_option_that_there_is_not(outcome):
+    done = outcome(
+        """
+@pytest.mark.acl(devise="tiny")
+async def test_a_name(acl_sim):
+    pass
+
+@pytest.mark.acl("tiny")
+async def test_no_name(acl_sim):
+    pass
+"""
+    )
+    done.assert_outcomes(errors=2)
+    done.stdout.fnmatch_lines(
+        ["@pytest.mark.acl has no option 'devise'; for acl_sim there are faults, device, rules, *"]
+    )
+    done.stdout.fnmatch_lines(["@pytest.mark.acl takes options by their names, as device='tiny', not 'tiny'"])
+
+
 def test_recordings_are_written(outcome, pytester):
     text = """
 def test_one():

@@ -1,11 +1,12 @@
 """When the card has done an operation, by CUPTI: the vendor's records of what each call has made the card do.
 
 A record costs less time on the card than the pair of events that stands around an operation otherwise (times.py), and
-has the times of the work alone. CUPTI hands the records of the whole process over when it is asked, so an operation
-gets its times some time after it has ended: when many have, at the end of the run, or when somebody looks at the trace.
+has the times of the work alone. CUPTI hands the records of the whole process over when it is asked. So an operation
+gets its times some time after it has ended: when many have ended, at the end of the run, or when somebody looks at the
+trace.
 
 The records of a stream come in the order of their calls, and so do the operations. A record must also be of the same
-kind, with the same bytes or the same kernel; one that is not is of another library's work in the stream, and is left.
+kind, with the same bytes or the same kernel. Any other record is of another library's work in the stream, and is left.
 """
 
 from collections import deque

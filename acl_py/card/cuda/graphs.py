@@ -1,10 +1,10 @@
 """Graphs on a card: the model keeps their structure and checks every call, and the driver gets them when they are made
 ready for launches.
 
-A node becomes one of the driver in the same way as work of a stream becomes a node in a capture: a stream of ours
+A node becomes one of the driver in the same way as work of a stream becomes a node in a capture. A stream of ours
 captures into the driver's graph, behind the nodes before it, and the call that queues such work is made there. So each
-kind of work has one call (work.py), inside a graph and outside. The driver captures no stream of the program, so
-it refuses no call beside a capture; the model does.
+kind of work has one call (work.py), inside a graph and outside. The driver captures no stream of the program, so it
+refuses no call beside a capture; the model does.
 
 * A launch is one operation of its stream.
 * Memory that a graph allocates is there from the call of MallocAsync() on, because the next node needs its address.

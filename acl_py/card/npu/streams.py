@@ -1,6 +1,6 @@
 """Streams of an Ascend card, and what takes place outside all of them.
 
-A callback of the program runs in the task that has subscribed, so it is a step of the model: it begins when the host
+A callback of the program runs in the task that has subscribed, so it is a step of the model. It begins when the host
 learns that all earlier work of the stream is done. Until it is over, the stream waits for a notify (holds.py).
 """
 

@@ -1,10 +1,10 @@
 """Processes that find `acl` by two environment variables: those that a script starts, and notebook kernels.
 
 The folder that PYTHONPATH names has a module `acl`, which puts the simulated one in its place, and a `sitecustomize`,
-which Python runs first: it puts the driver of CUDA in place where a process uses it. ACL_PY_RUN has the options: a JSON
-object with those of `install`, and with `register`, a list of files to run first. `acl-py run` sets both, so that what
-a script starts, with multiprocessing or as another script, finds its `acl` and its driver too. A wheel also brings
-acl_py_run.pth, a line that Python runs at its start: it adds the folder where only ACL_PY_RUN is set.
+which Python runs first. That one puts the driver of CUDA in place where a process uses it. ACL_PY_RUN has the options:
+a JSON object with those of `install`, and with `register`, a list of files to run first. `acl-py run` sets both, so
+that what a script starts, with multiprocessing or as another script, finds its `acl` and its driver too. A wheel also
+brings acl_py_run.pth, a line that Python runs at its start: it adds the folder where only ACL_PY_RUN is set.
 
 Each process is a host with its own simulation: cards, memory and time are not shared. It prints no summary, because a
 pool ends its workers without warning; instead it prints each failed call at once.

@@ -1,7 +1,7 @@
 """Work in the default stream: the streams that it could have.
 
-It can go to the stream of the work on the same bytes, if that waits for all it needs, or to a stream of its own, with
-the events that it then needs. Which of them keeps the order, and which is the fastest, a replay says.
+It can go to the stream of the work on the same bytes, if that waits for all it needs. Or it goes to a stream of its
+own, with the events that it then needs. Which of them keeps the order, and which is the fastest, a replay says.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,8 +20,8 @@ _SHOWN = 3  # neighbours that an edit names
 
 
 def ways_out(case: Case, steps: Sequence[Step], own: str) -> tuple[list[Way], list[Way]]:
-    """Return the ways to take *steps* out of the default stream, or all that is in it: into the streams of other work,
-    and into a stream of their own, as *own* says in words.
+    """Return the ways to take *steps* out of the default stream, or all that is in it. One goes into the streams of
+    other work, one into a stream of their own, as *own* says in words.
     """
     chosen = {step.index for step in steps}
     others = [

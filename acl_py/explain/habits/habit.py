@@ -18,7 +18,7 @@ class Way(NamedTuple):
     """One way to write steps better: the *edit* in words, and the function that makes it. *adds* says what the words
     lack before the answer is known.
 
-    With *in_window* it is worth what the time from the first work to the last wait loses: it moves calls in front of
+    With *in_window* it is worth what the time from the first work to the last wait loses. It moves calls in front of
     the first work, so the whole run is as long as before.
     """
 

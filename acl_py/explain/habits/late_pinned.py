@@ -21,8 +21,8 @@ _NOTES = (
 
 
 def late_pinned(program: Program, in_loops: Collection[int]) -> Iterator[Habit]:
-    """Yield a habit for each line of *program* that allocates pinned memory while its task has work under way; not for
-    steps that are *in_loops* with what they make, by their indices.
+    """Yield a habit for each line of *program* that allocates pinned memory while its task has work under way.
+    *in_loops* has the steps without such a habit, by their indices, each with what it makes.
     """
     for own in by_task(program.steps).values():
         late = [step for step in _late(own) if step.after is None and step.index not in in_loops]
@@ -33,8 +33,8 @@ def late_pinned(program: Program, in_loops: Collection[int]) -> Iterator[Habit]:
 
 
 def _late(own: Sequence[Step]) -> Iterator[Step]:
-    """Yield the steps of a task that allocate pinned memory before its last work, when work is queued that the host has
-    not waited for, or when a line has queued work that it queues again later.
+    """Yield the steps of a task that allocate pinned memory too late. They come before its last work, when work is
+    queued that the host has not waited for, or when a line has queued work that it queues again later.
     """
     last = {line_of(step): step.index for step in own if queues(step)}
     end, again, is_queued = max(last.values(), default=-1), -1, False

@@ -1,7 +1,7 @@
 """Things that are made in a loop: streams, events and contexts, memory, and memory that is registered.
 
-What a line makes again and again, and what is no longer used when it makes the next one, can be made once before the
-loop: a pool of as many things as were in use at a time, or of some more, so that more work can run at a time.
+A line may make a thing again and again, and have no more use for it when it makes the next one. Such things can be made
+once before the loop: a pool of as many as were in use at a time, or of some more, so that more work can run at a time.
 All memory that is registered there is registered before the loop, once each, also if the loop registers it anew.
 """
 
@@ -220,8 +220,8 @@ def _begin_of_loop(own: Sequence[Step], made: Sequence[Step]) -> int:
 
 
 def _end_of_loop(program: Program, pool: Sequence[_Lives]) -> int:
-    """Return the step behind which the things of *pool* can end: the last synchronisation of its task, if the last of
-    them ends before it, or else that last end itself.
+    """Return the step behind which the things of *pool* can end. It is the last synchronisation of its task if the last
+    of them ends before it, or else that last end itself.
     """
     ends = [life.end for lives in pool for life in lives if life.end is not None]
     if not ends:

@@ -97,8 +97,8 @@ def _period(keys: Sequence[Key]) -> int:
 
 
 def _sizes(runs: Sequence[_Run]) -> list[int]:
-    """Return how many rounds a graph may have: those of a run, if such runs repeat, for that is a step of the program;
-    else numbers that divide it, those near the best first.
+    """Return how many rounds a graph may have. They are those of a run if such runs repeat, because that is a step of
+    the program. Else they are numbers that divide it, those near the best first.
 
     A graph of n operations costs in proportion to n, once, and its launches in proportion to 1 / n.
     """

@@ -71,7 +71,7 @@ class PathPart(NamedTuple):
     """A part of the critical path: what the run waited for from *begin_ns* to *end_ns*.
 
     *cause* is "work" while the operation with index *op* ran, "call", "program" or "asleep" while the host was in the
-    call with index *call*, between two calls or asleep in one, and else the name of a `Why` in small letters.
+    call with index *call*, between two calls or asleep in one, and otherwise the name of a `Why` in small letters.
     """
 
     begin_ns: int
@@ -84,10 +84,9 @@ class PathPart(NamedTuple):
 class Run(NamedTuple):
     """One timeline of the page.
 
-    It is shown from *since_ns*, which is time 0 of the axis, to *until_ns*: by default from the first call that queued
-    an operation to the last wait, or to the end of a run that failed (windows.py). *critical*
-    is its critical path. *notes* say what prices and edited runs of its program do not contain; None if nobody has
-    looked.
+    It is shown from *since_ns*, which is time 0 of the axis, to *until_ns*. By default that is from the first call that
+    queued an operation to the last wait, or to the end of a run that failed (windows.py). *critical* is its critical
+    path. *notes* say what prices and edited runs of its program do not contain; None if nobody has looked.
     """
 
     title: str

@@ -1,8 +1,8 @@
 """Saved traces: a Timeline as a file, readable without the program that made it.
 
-The file is compressed JSON, a line each: a head with the version of the form, a line for each column of each list of
-rows, and a last line that says that nothing is missing. A column of texts has each text once, and a number for each
-row. The columns are the fields of the rows in timeline.py.
+The file is compressed JSON. It has a line each for a head with the version of the form, a line for each column of each
+list of rows, and a last line that says that nothing is missing. A column of texts has each text once, and a number for
+each row. The columns are the fields of the rows in timeline.py.
 
 A file may come from somebody else: `read_trace` checks every value, every index and every row (checks.py), and nothing
 in it is code. No line is read that is longer than the column of so many rows can be, because a small file can unpack to
@@ -154,7 +154,7 @@ def read_trace(path: str | Path) -> Timeline:
         raise
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile):
-            raise TraceFileError(f"{name}: is no trace that acl_py has saved: {error}") from error
+            raise TraceFileError(f"{name}: is no trace that acl_py has saved, with --format acl") from error
         raise TraceFileError(f"{name}: cannot be read: {error.strerror or error}") from error
     except EOFError as error:
         raise TraceFileError(f"{name}: is not whole: the end of the file is missing") from error

@@ -27,7 +27,7 @@ class Handover(NamedTuple):
 
     A giver hands over all that it has done and learned so far. Three numbers say how far that is: *given_behind* is its
     last call (as in `Access`), *given_since* the last access of the host's memory, and *given_taken* the last handover
-    that any host had taken; each is None if there was none. The taker had *behind* and *since* behind it.
+    that any host had taken. Each is None if there was none. The taker had *behind* and *since* behind it.
 
     *seen* is false where a handover is assumed: threads can tell one another what no observer sees, so their calls
     count as ordered as they were made.

@@ -101,8 +101,8 @@ class Ref(NamedTuple):
 
 
 class Launched(NamedTuple):
-    """What a call was about that launched a kernel in a capture, or a host function: its name, and as in `Operation`
-    its blocks, their time, whether they are exclusive, and the bytes that it touches.
+    """What a call was about that launched a kernel in a capture, or a host function. It has its name, and as in
+    `Operation` its blocks, their time, whether they are exclusive, and the bytes that it touches.
 
     A core kernel takes so many *cores* (0: another kernel). Its time is known from its runs: `CoreRun.number` is
     *number* for these.
@@ -233,9 +233,9 @@ class Sleep(NamedTuple):
 class Call(NamedTuple):
     """One call of the host, from *enter_ns* to *exit_ns*, made in *file* at *line*.
 
-    *caller* is the task or thread that made it: "task 'producer'" if the program has named it, otherwise "task 1", with
-    a number in the order of first calls; *by* tells callers of one name apart. *act* is what the call did. The caller
-    waited in it for *waited_ns*, and woke when the operation with index *after* ended; None if it waited for no
+    *caller* is the task or thread that made it. It is "task 'producer'" if the program has named it, otherwise "task
+    1", with a number in the order of first calls. *by* tells callers of one name apart. *act* is what the call did. The
+    caller waited in it for *waited_ns*, and woke when the operation with index *after* ended; None if it waited for no
     operation. *sleeps* has each of its sleeps. In one that stages pageable memory it copies, too. *name* is the verb.
     If the program called a function of the module acl, *function* is its name.
 
@@ -453,14 +453,14 @@ class Timeline(Frozen):
     """One recording: operations and calls in the order of their ends, everything else in the order in which it came.
 
     *device* is the name of the profile, *rules* that of the rules. *overlay* is the name or the path of the overlay of
-    the profile; "" if there was none. The host's time was *end_ns* when it was taken.
-    *error* says with what a run has ended that did not come to its end; "" for others. *accesses* are those of the
-    host, in their order, and *exports* are the bytes whose accesses are not seen; both are complete if a sanitizer has
-    *host_watched*: all accesses to memory of a life, through views. If it has *handovers_watched*, *hosts* and
-    *handovers* say which tasks and threads know what of one another; otherwise they say nothing, and all tasks and
-    threads count as one host, which knows what any of them knows. *host_time* is "measured" if the real time between
-    two calls counted, too: see `acl_py.simulate`; it is "own hosts" if ranks had hosts of their own. *source* has the
-    texts of the lines that the other rows name, as far as there were files of them.
+    the profile; "" if there was none. The host's time was *end_ns* when it was taken. *error* says with what a run has
+    ended that did not come to its end; "" for others. *accesses* are those of the host, in their order, and *exports*
+    are the bytes whose accesses are not seen; both are complete if a sanitizer has *host_watched*: all accesses to
+    memory of a life, through views. If it has *handovers_watched*, *hosts* and *handovers* say which tasks and threads
+    know what of one another. Otherwise they say nothing: all tasks and threads count as one host, which knows what any
+    of them knows. *host_time* is "measured" if the real time between two calls counted, too: see `acl_py.simulate`; it
+    is "own hosts" if ranks had hosts of their own. *source* has the texts of the lines that the other rows name, as far
+    as there were files of them.
     """
 
     ops: Sequence[Operation] = ()

@@ -166,7 +166,7 @@ def launches(
 
 class CallKinds(NamedTuple):
     """What the numbers of calls stand for: in their own rows, and in the rows of operations that have ended, of others,
-    and of steps; None for a step without a call.
+    and of steps. None stands for a step without a call.
     """
 
     calls: Sequence[CallKind]

@@ -7,7 +7,7 @@ counters. If the trace has
 instructions of core kernels, there is also a lane per core and pipe. Arrows lead from each call to the operations that
 it queued, and from each record to the operation that waited for it.
 
-In the arguments of an operation, `correlation` is its number, and `stream_id` that of its stream; in those of a call,
+In the arguments of an operation, `correlation` is its number, and `stream_id` that of its stream. In those of a call,
 `correlation` is the number of the first operation that it queued.
 
 Viewers enforce four rules without an error message:

@@ -3,7 +3,7 @@
 Ascend's analysers find the folder of a device by its name, which ends in "_ascend_pt". It has what torch_npu's profiler
 writes, as far as a simulation knows it: shapes of tensors, for example, are "N/A".
 
-The format differs from a Chrome trace: the file is a bare list, times are text, and numbers of processes are made of
+The format differs from a Chrome trace. The file is a bare list, times are text, and numbers of processes are made of
 a place in the viewer and the number of the device.
 """
 

@@ -1,8 +1,8 @@
 """The folder PROF_... of Ascend's profiler for one device, as `msprof --export` leaves it.
 
-It has the tasks, calls and marks of the times that were profiled: a timeline for viewers (msprof_*.json), and tables of
-kernels, of types of kernels, of functions, of tasks and of marks. What a simulation does not know, such as shapes of
-tensors, is "N/A".
+It has the tasks, calls and marks of the times that were profiled. They are a timeline for viewers (msprof_*.json), and
+tables of kernels, of types of kernels, of functions, of tasks and of marks. What a simulation does not know, such as
+shapes of tensors, is "N/A".
 """
 
 import json

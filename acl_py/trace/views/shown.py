@@ -16,8 +16,8 @@ _WORD = re.compile(r"\b(AI )?cores\b")
 
 @cache
 def has_sms(device: str, rules: str) -> bool:
-    """Return whether the card of the profile *device* has SMs: a profile of the package says so itself by its
-    table `[sm]`; any other name stands for a user's profile, of which a recording has only the *rules*.
+    """Return whether the card of the profile *device* has SMs. A profile of the package says so itself by its table
+    `[sm]`. Any other name stands for a user's profile, of which a recording has only the *rules*.
     """
     if device in profile.names():
         return profile.load(device).sm is not None

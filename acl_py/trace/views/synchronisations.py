@@ -25,8 +25,8 @@ _LIMITED = "WithTimeout"
 
 @dataclass(frozen=True)
 class Synchronisations:
-    """Waits that are over, from *begin_ns* to *end_ns*. In a stream a wait is an instant: a stream's own wait the one
-    at which the stream came to it, a host's the one at which the stream was done.
+    """Waits that are over, from *begin_ns* to *end_ns*. In a stream a wait is an instant. For a stream's own wait, the
+    stream came to it at that instant. For a host's wait, the stream was done at that instant.
 
     *name* is a place in NAMES. *call* asked for the wait, and *record* made the record that it was for; both are
     indices in `Timeline.calls`. *stream* is the place of a pair of a device and a stream in *streams*. A host's wait

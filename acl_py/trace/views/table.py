@@ -1,5 +1,6 @@
-"""The trace as one CSV table: a row for each operation and each call, in the order of their ends, then one for each
-launch of a graph, in the order of their calls, and one for each mark of the program, in the order of their ends.
+"""The trace as one CSV table. It has a row for each operation and each call, in the order of their ends. Then comes one
+for each launch of a graph, in the order of their calls, and one for each mark of the program, in the order of their
+ends.
 
 Times are whole nanoseconds. A call and what it queued have the same `correlation`. `operation` numbers operations from
 0; `after` is the number of the one that the operation waited for. Columns that a row does not have are empty.

@@ -5,13 +5,14 @@ kernel is plain Python. Instructions get their times after the kernel has run, s
 when the message is read.
 """
 
-from typing import Any
+from typing import Any, NoReturn
 
 from device_model.aicore.core.findings import KernelAssertionError
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import Pipe
 from device_model.aicore.core.program import Kind, Message
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
+from device_model.kernel.findings import KernelError
 from device_model.kernel.printing import formatted
 
 
@@ -55,6 +56,16 @@ def assert_(condition: object, text: str = "", *args: Any) -> None:
         return
     message = _say("assert_", formatted(text, args))
     raise KernelAssertionError(message)
+
+
+def Trap() -> NoReturn:
+    """End the kernel (Ascend C: Trap), as a card ends it: the launch fails.
+
+    Raises:
+        KernelError: Always. Its traceback has the line.
+    """
+    _say("Trap", "Trap()")
+    raise KernelError(f"Trap() on {running().program}", "the kernel calls it where it cannot go on")
 
 
 def _say(name: str, text: str) -> Message:

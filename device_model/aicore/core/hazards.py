@@ -1,7 +1,7 @@
 """Hazards: accesses to the same bytes that no flag or barrier puts in order.
 
 Hazards follow from happens-before, not from timing. An access is safe if its pipe knows that the earlier access to the
-same bytes has finished, so a missing flag is found even in a run where the times happen to work out.
+same bytes has finished. So a missing flag is found even in a run where the times happen to work out.
 
 What a pipe knows is a vector clock with one number for each pipe of its core: the last access of that pipe that is
 known to be finished. SetFlag sends the clock of its pipe along with the flag, and WaitFlag merges it into the clock of

@@ -86,6 +86,7 @@ class Core:
         "mask",
         "memories",
         "messages",
+        "pad_value",
         "program",
         "ratio",
         "remote",
@@ -137,6 +138,7 @@ class Core:
         self.tpipe: Destroyable | None = None
         self.mask: tuple[int, ...] = ALL_LANES  # of SetVectorMask, lowest word first
         self.counts_mask = False
+        self.pad_value: Any = None  # what SetPadValue has set
         self.atomic: Combining | None = None  # how copies are combined with the bytes in GM
         # Flags, by 8 * event + id: the SetFlag that set it, and the clock of its pipe at that moment.
         self.events = frozenset(EVENTS_OF[self.core_type])
@@ -300,8 +302,8 @@ class Core:
     def _wait_for_scalar(self, pipe: Pipe, reads: Sequence[Range], writes: Sequence[Range]) -> None:
         """Insert the flags between the scalar pipe and another one that an instruction of *pipe* needs for its bytes.
 
-        This is what the vendor's compiler does with accesses to UB (auto_sync): a SetFlag behind the last instruction
-        of the pipe that must come first, and a WaitFlag before this one.
+        This is what the vendor's compiler does with accesses to UB (auto_sync). It puts a SetFlag behind the last
+        instruction of the pipe that must come first, and a WaitFlag before this one.
         """
         clock = self.clocks[pipe]
         events = [

@@ -1,7 +1,7 @@
 """Names of the programming model: pipes, events between them, positions of tensors, kinds of cores.
 
 Which events exist on which core, and which memory a position lies in, follow the split cores of Atlas A2 and A3
-(architecture 2201): a cube core (AIC) and its two vector cores (AIV).
+(architecture 2201). That is a cube core (AIC) and its two vector cores (AIV).
 """
 
 from enum import Enum, IntEnum

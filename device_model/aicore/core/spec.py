@@ -1,6 +1,6 @@
 """The numbers of an AI core: sizes, rates and costs, from the `[aicore]` table of a profile.
 
-Rates of memory shared by all cores are in GB/s, since they do not follow the clock of the cores; rates of a core are in
+Rates of memory shared by all cores are in GB/s, since they do not follow the clock of the cores. Rates of a core are in
 bytes per cycle, and costs in cycles, where they do. Fields that end in `_ns` are times, those that end in `_permille`
 are thousandths. A profile (`device_model/profiles`) gives the source of each value.
 """

@@ -186,10 +186,9 @@ def _plan_fixpipe(
     itemsize = src.dtype.itemsize
     row = SIDE * itemsize
     cells = np.ndarray((m, columns, SIDE), src.dtype, src.memory.bytes, src.address, (row, height * row, itemsize))
-    read: Range = (src.memory, src.address, src.address + size * itemsize)
-    if columns > 1 and height > m:
-        read += (m * row, height * row)
-    reads: tuple[Range, ...] = (read,)
+    # It reads whole fractals, as far as src has them.
+    stop = src.address + min(columns * height * row, src.nbytes)
+    reads: tuple[Range, ...] = ((src.memory, src.address, stop),)
     if quant_pre is not None:
         reads += ((quant_pre.memory, quant_pre.address, quant_pre.address + n * quant_pre.dtype.itemsize),)
 

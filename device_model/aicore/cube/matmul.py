@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space, TPosition
-from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of
+from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of, whole
 from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc, Operand
 from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
@@ -56,6 +56,7 @@ class _Message(NamedTuple):
     dst: GlobalTensor | None = None
     row: int = 0  # elements from one row of dst to the next
     atomic: int = 0  # how C is combined with the contents of dst
+    others: "tuple[_Message, ...]" = ()  # whole products that follow, of a batch
 
 
 # What enAtomic means: 0 overwrites.
@@ -119,6 +120,7 @@ class Matmul:
         self._operands: dict[str, tuple[GlobalTensor, bool]] = {}  # the tensor, and whether it is transposed
         self._bias: GlobalTensor | None = None
         self._quant: GlobalTensor | float | None = None
+        self._batches = 1, 1
         self._shape: tuple[int, int, int] | None = None
         self._rows = _Rows(0, 0, 0, 0, 0)
         self._is_reshaped = False
@@ -208,6 +210,13 @@ class Matmul:
             )
         self._bias = tensor
         self._job = None
+
+    def DisableBias(self) -> None:
+        """Let the next product have no bias (Ascend C: DisableBias, ClearBias), until SetBias sets one again."""
+        self._bias = None
+        self._job = None
+
+    ClearBias = DisableBias  # the older name
 
     def SetQuantScalar(self, scale: float) -> None:
         """Multiply C by one factor when it is stored (Ascend C: SetQuantScalar).
@@ -339,10 +348,10 @@ class Matmul:
 
     def _check_part(self) -> None:
         m, n, k = self._sizes
-        for name, whole, part in zip(_Rows._fields, self._rows, (m, n, k, k, n), strict=True):
-            if part > whole:
+        for name, size, part in zip(_Rows._fields, self._rows, (m, n, k, k, n), strict=True):
+            if part > size:
                 raise KernelError(
-                    f"{self!r} after SetOrgShape with {name} {whole}, and this core's part of it is {part}",
+                    f"{self!r} after SetOrgShape with {name} {size}, and this core's part of it is {part}",
                     "a part is no larger than the whole: call SetSingleShape(), or SetOrgShape() with the whole size",
                 )
 
@@ -436,6 +445,82 @@ class Matmul:
             if sync:
                 self.WaitIterateAll()
         self._job = None
+
+    def SetBatchNum(self, batch_a: int, batch_b: int) -> None:
+        """Set how many matrices A and B are, for an IterateBatch that does not say so (Ascend C: SetBatchNum).
+
+        Raises:
+            KernelError: A number is below 1, or they differ and none is 1.
+        """
+        batches = whole("SetBatchNum: batch_a", batch_a), whole("SetBatchNum: batch_b", batch_b)
+        if min(batches) < 1 or (1 not in batches and batches[0] != batches[1]):
+            raise KernelError(f"a batch of {batch_a} A and {batch_b} B", "as many of both, or one of one of them")
+        self._batches = batches
+
+    def IterateBatch(
+        self,
+        dst: GlobalTensor,
+        batch_a: int | None = None,
+        batch_b: int | None = None,
+        *,
+        matrix_stride_a: int = 0,
+        matrix_stride_b: int = 0,
+        matrix_stride_c: int = 0,
+        en_atomic: int = 0,
+        is_bias_batch: bool = True,
+        sync: bool = True,
+    ) -> None:
+        """Compute several products of the same shape and store them in GM (Ascend C: IterateBatch).
+
+        The matrices of a batch lie one behind the other, each as SetTensorA and SetTensorB say of the first (the layout
+        NORMAL). A vector core sends one request for all of them.
+
+        Args:
+            dst: The first element of this core's C in the first product.
+            batch_a: How many matrices A are; by default what SetBatchNum has set.
+            batch_b: How many matrices B are: as many, or one of one of them, which is used in all products.
+            matrix_stride_a: Elements from one A to the next; 0 for those of the whole matrix.
+            matrix_stride_b: The same for B.
+            matrix_stride_c: The same for C.
+            en_atomic: As for IterateAll.
+            is_bias_batch: Whether each product has a bias of its own, behind the one before.
+            sync: Whether to wait; otherwise WaitIterateBatch does.
+
+        Raises:
+            KernelError: A number is impossible, A or B is not set, or *dst* is not of C's type and position.
+        """
+        if batch_a is not None or batch_b is not None:
+            self.SetBatchNum(1 if batch_a is None else batch_a, 1 if batch_b is None else batch_b)
+        self._started()
+        self._check_c(dst, Space.GM)
+        rows, atomic = self._rows, _checked_atomic(en_atomic)
+        strides = (
+            matrix_stride_a or rows.org_m * rows.org_ka,
+            matrix_stride_b or rows.org_kb * rows.org_n,
+            matrix_stride_c or rows.org_m * rows.org_kc,
+        )
+        firsts, bias = dict(self._operands), self._bias
+        messages = []
+        for batch in range(max(self._batches)):
+            for name, stride, count in zip("AB", strides, self._batches, strict=False):
+                tensor, is_trans = firsts[name]
+                self._operands[name] = tensor[batch * stride if count > 1 else 0], is_trans
+            if bias is not None:
+                self._bias = bias[batch * rows.org_n if is_bias_batch else 0]
+            self._job = None
+            messages.append(_Message(self._started(), None, dst[batch * strides[2]], rows.org_kc, atomic))
+        self._operands, self._bias, self._job = firsts, bias, None
+        message = messages[0]._replace(others=tuple(messages[1:]))
+        if self._cube is not None:
+            _compute(self._cube, message)
+            return
+        self._send(message, Pipe.MTE3)
+        if sync:
+            self.WaitIterateAll()
+
+    def WaitIterateBatch(self) -> None:
+        """Wait until C of the last IterateBatch is stored (Ascend C: WaitIterateBatch); on a cube core it is."""
+        self.WaitIterateAll()
 
     def WaitIterateAll(self) -> None:
         """Wait until C of the last IterateAll is stored (Ascend C: WaitIterateAll); on a cube core it is."""
@@ -584,6 +669,8 @@ def _compute(cube: Cube, message: _Message) -> None:
     for index in range(down * across):
         at = index % down * cube.tiling.base_m * message.row + index // down * cube.tiling.base_n
         _compute(cube, message._replace(piece=index, dst=message.dst[at:]))
+    for other in message.others:
+        _compute(cube, other)
 
 
 def _checked_atomic(en_atomic: int) -> int:
@@ -595,7 +682,7 @@ def _checked_atomic(en_atomic: int) -> int:
 
 
 def _store(cube: Cube, message: _Message, result: Any) -> None:
-    job, index, dst, row, atomic = message
+    job, index, dst, row, atomic, _ = message
     assert job is not None
     assert index is not None
     assert dst is not None

@@ -109,7 +109,7 @@ def multi_core_matmul_tiling(
 
     The time of a tiling is that of its busiest core: the slowest of Mmad, LoadData and the copies from GM, for which
     all cores share the L2. Of equally fast tilings, it takes the one that copies the fewest bytes from GM. Parts of
-    cores may end at any fractal; it also tries parts of whole pieces and of whole L2 lines, because a row of B that
+    cores may end at any fractal. It also tries parts of whole pieces and of whole L2 lines, because a row of B that
     begins within a line costs one line more.
 
     Args:

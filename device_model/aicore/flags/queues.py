@@ -295,6 +295,22 @@ class TQueBind:
         """Return the number of enqueued tensors."""
         return len(self._fifo)
 
+    def FreeAllEvent(self) -> None:
+        """Wait until the buffers that were freed are free, and give back their event ids (Ascend C: FreeAllEvent).
+
+        The pipe that fills the queue waits.
+        """
+        if self._core is not None:
+            self._wait_for_freed(self._core)
+
+    def _wait_for_freed(self, core: Core) -> None:
+        for buffer in self._buffers:
+            if buffer.free_id >= 0:
+                assert self.free_event is not None
+                wait_flag(core, self.free_event, buffer.free_id)
+                release_event(core, self.free_event, buffer.free_id)
+                buffer.free_id = -1
+
     def drain(self, core: Core) -> None:
         """Wait for the flags of freed buffers, and report tensors that were not freed; for TPipe.Destroy."""
         for buffer in self._buffers:
@@ -308,11 +324,7 @@ class TQueBind:
                 )
                 if buffer.state is State.ENQUE and self.full_event is not None:
                     wait_flag(core, self.full_event, buffer.enque_id)
-            if buffer.free_id >= 0:
-                assert self.free_event is not None
-                wait_flag(core, self.free_event, buffer.free_id)
-                release_event(core, self.free_event, buffer.free_id)
-                buffer.free_id = -1
+        self._wait_for_freed(core)
         self._core = self._count_live = self._memory = None
         self._buffers.clear()
         self._by_address.clear()

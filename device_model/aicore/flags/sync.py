@@ -120,7 +120,7 @@ def FetchEventID(event: HardEvent) -> int:
     """Return the lowest free id of an event without reserving it (Ascend C: TPipe::FetchEventID); no pipe waits.
 
     The next fetch returns the same id. That is well as long as a flag with this id is waited for before the id is set
-    again; if two of them are set at once, that is the finding FETCHED_TWICE.
+    again. If two of them are set at once, that is the finding FETCHED_TWICE.
 
     Args:
         event: The event of which an id is needed.

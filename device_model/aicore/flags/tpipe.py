@@ -4,9 +4,11 @@ A core has one TPipe at a time, from Init() to Destroy(). It gives out each memo
 nothing back before Destroy(), which also waits for the flags that the queues have set.
 """
 
+import numpy.typing as npt
+
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import BLOCK, HardEvent, Space, TPosition
-from device_model.aicore.core.tensors import whole
+from device_model.aicore.core.tensors import LocalTensor, dtype_of, whole
 from device_model.aicore.flags import sync
 from device_model.aicore.flags.queues import TBuf, TQueBind
 from device_model.aicore.flags.sync import barrier_all, preset_events, release_event, set_flag, wait_flag
@@ -147,6 +149,25 @@ class TPipe:
                 f"a position has at most {MAX_LIVE} at a time, because each takes an event id; free some first",
             )
         self._live[position] = live
+
+
+def PopStackBuffer(dtype: npt.DTypeLike, pos: TPosition = TPosition.VECCALC) -> LocalTensor:
+    """Return all bytes of a memory that no buffer of the TPipe has, as a tensor (Ascend C: PopStackBuffer).
+
+    Functions without a temporary buffer take the same bytes.
+
+    Args:
+        dtype: The type of the elements.
+        pos: A position in that memory.
+
+    Raises:
+        KernelError: The kernel has no TPipe, the core no such memory, or no bytes are left.
+    """
+    pipe, resolved = GetTPipePtr(), dtype_of(dtype)
+    start, nbytes = pipe.rest(pos.space)
+    if nbytes < resolved.itemsize:
+        raise KernelError(f"PopStackBuffer at {pos} of {pipe!r}", f"no bytes of {pos.space} are left")
+    return LocalTensor(resolved, pos, start, nbytes // resolved.itemsize)
 
 
 def GetTPipePtr() -> TPipe:

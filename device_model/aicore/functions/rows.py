@@ -12,12 +12,12 @@ from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.functions.scratch import temporary
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
-from device_model.aicore.vector.elementwise import FLOATS, Cast, typed
+from device_model.aicore.vector.elementwise import FLOATS, Adds, Cast, typed
 from device_model.aicore.vector.fill import Copy, CopyRepeatParams, Duplicate
 from device_model.aicore.vector.gather import GatherMask, GatherMaskParams, brcb_first
 from device_model.aicore.vector.masks import MAX_REPEATS, REPEAT
 from device_model.aicore.vector.reduce_repeats import WholeReduceSum
-from device_model.aicore.vector.unit import check_type, vector_unit
+from device_model.aicore.vector.unit import check_count, check_type, vector_unit
 from device_model.kernel.findings import KernelError
 
 BYTES = ("int8", "uint8")
@@ -215,6 +215,42 @@ def _sum_repeats(dst: LocalTensor, src: LocalTensor, count: int, lanes: int) -> 
         WholeReduceSum(dst[first:], src[first * lanes :], lanes, min(MAX_REPEATS, whole - first), 1, 1, 8)
     if rest:
         WholeReduceSum(dst[whole:], src[whole * lanes :], rest, 1, 1, 1, 8)
+
+
+# Arange
+
+
+def Arange(dst: LocalTensor, first_value: float, diff_value: float, count: int) -> None:
+    """Fill a tensor with an arithmetic progression (Ascend C: Arange).
+
+    The scalar pipe writes the first block of 32 bytes, and each Adds makes the next one of it.
+
+    Args:
+        dst: The tensor to write, in UB: half, float, int16 or int32.
+        first_value: The first number.
+        diff_value: From each number to the next, 0 or more.
+        count: How many numbers.
+
+    Raises:
+        KernelError: A type or number is impossible, or dst is too small.
+    """
+    check_type("Arange", "dst", dst, (*FLOATS, "int16", "int32"))
+    check_count("Arange", count)
+    if diff_value < 0:
+        raise KernelError(f"Arange with a diff_value of {diff_value!r}", "it is 0 or more")
+    if count > dst.size:
+        raise KernelError(f"Arange: a count of {count}", f"dst has {dst.size} elements")
+    per_block = BLOCK // dst.dtype.itemsize
+    # The vector pipe, which may have used dst, comes before the scalar pipe, and after it.
+    for event, writes in ((HardEvent.V_S, True), (HardEvent.S_V, False)):
+        event_id = AllocEventID(event)
+        SetFlag(event, event_id)
+        WaitFlag(event, event_id)
+        ReleaseEventID(event, event_id)
+        for place in range(min(per_block, count) if writes else 0):
+            dst.SetValue(place, typed("Arange", first_value + place * diff_value, dst.dtype))
+    for start in range(per_block, count, per_block):
+        Adds(dst[start:], dst, start * diff_value, min(per_block, count - start))
 
 
 # Fill

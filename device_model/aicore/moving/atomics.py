@@ -93,6 +93,23 @@ def SetAtomicMin(dtype: npt.DTypeLike) -> None:
     _set("SetAtomicMin", np.minimum, dtype)
 
 
+def SetAtomicType(dtype: npt.DTypeLike) -> None:
+    """Set the type of the atomic copies of this core (Ascend C: SetAtomicType); no pipe waits.
+
+    It takes effect on copies that are atomic already. SetAtomicAdd, SetAtomicMax and SetAtomicMin set a type, too.
+
+    Args:
+        dtype: The type of the elements in GM: half, bfloat16, float32, int8, int16 or int32.
+
+    Raises:
+        KernelError: Another type.
+    """
+    core = running()
+    resolved = _checked("SetAtomicType", dtype)
+    if isinstance(core.atomic, Atomic):
+        core.atomic = Atomic(core.atomic.how, resolved)
+
+
 def SetAtomicNone() -> None:
     """Let later copies of this core overwrite GM again (Ascend C: SetAtomicNone, DisableDmaAtomic); no pipe waits."""
     running().atomic = None
@@ -102,7 +119,11 @@ DisableDmaAtomic = SetAtomicNone  # the newer name
 
 
 def _set(name: str, how: np.ufunc, dtype: npt.DTypeLike) -> None:
+    running().atomic = Atomic(how, _checked(name, dtype))
+
+
+def _checked(name: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
     resolved = dtype_of(dtype)
     if resolved not in _TYPES:
         raise KernelError(f"{name} of {resolved}", f"it takes {', '.join(map(str, _TYPES))}")
-    running().atomic = Atomic(how, resolved)
+    return resolved

@@ -11,6 +11,7 @@ A copy through GM is timed by its `Flow`, which shares the bandwidth of the memo
 inside a core takes cycles by its number of bytes.
 """
 
+import numbers
 from collections.abc import Callable
 from functools import partial
 from operator import index as integer
@@ -85,7 +86,8 @@ class DataCopyPadExtParams(NamedTuple):
     """How DataCopyPad fills blocks up to whole DataBlocks of 32 bytes (Ascend C: DataCopyPadExtParams).
 
     Attributes:
-        is_pad: Whether padding is written; otherwise the three other fields have no effect.
+        is_pad: Whether padding is written; otherwise the three other fields have no effect, unless SetPadValue has set
+            a number.
         left_padding: How many elements before each block hold *padding_value*, at most 32 bytes.
         right_padding: How many elements after each block hold *padding_value*, at most 32 bytes.
         padding_value: The value of the padding.
@@ -288,7 +290,10 @@ def DataCopyPad(
     padding = padding or DataCopyPadExtParams()
     itemsize = dst.dtype.itemsize
     left, right = padding.left_padding * itemsize, padding.right_padding * itemsize
-    if not padding.is_pad:
+    pads, number = padding.is_pad, padding.padding_value
+    if not pads and core.pad_value is not None:
+        pads, number = True, core.pad_value
+    if not pads:
         left = right = 0
     if not 0 <= left <= BLOCK or not 0 <= right <= BLOCK:
         raise KernelError(f"DataCopyPad with {padding}", f"at most {BLOCK} bytes on each side can be padded")
@@ -299,14 +304,30 @@ def DataCopyPad(
     def fill() -> None:
         rows = target.view()
         rows[:, left : left + length] = source.view()
-        if padding.is_pad:
-            value = np.array([padding.padding_value], dst.dtype).view(np.uint8)
+        if pads:
+            value = np.array([number], dst.dtype).view(np.uint8)
             rows[:, :left] = np.tile(value, padding.left_padding)
             rows[:, left + length : left + length + right] = np.tile(value, padding.right_padding)
         rest = whole - left - length - right
         rows[:, whole - rest :] = np.frombuffer(POISON * BLOCK, np.uint8)[:rest]
 
     _copy_rows(core, "DataCopyPad", source, target, fill)
+
+
+def SetPadValue(padding_value: Any) -> None:
+    """Set the number with which later DataCopyPads of this core pad (Ascend C: SetPadValue); no pipe waits.
+
+    It is used by those whose *is_pad* is False, which pad nothing before. A DataCopyPad with *is_pad* has its own.
+
+    Args:
+        padding_value: The number, of the type of the tensors that are copied.
+
+    Raises:
+        TypeError: It is no number.
+    """
+    if not isinstance(padding_value, numbers.Number | np.generic):
+        raise TypeError(f"SetPadValue takes a number, not {padding_value!r}")
+    running().pad_value = padding_value
 
 
 class _Rows:

@@ -9,7 +9,7 @@
   core.
 * Writes go to the L2. When a read or a write evicts dirty bytes from the L2, these are written to HBM first. HBM turns
   from reads to writes and back, so a written byte costs more as long as there are bytes that are read beside it.
-* Copies of several cores that begin in the same line within a moment are crowded: all crowded copies together get a
+* Copies of several cores that begin in the same line within a moment are crowded. All crowded copies together get a
   fixed number of pieces per cycle, whichever lines they are at.
 """
 

@@ -2,12 +2,12 @@
 
 Each core has an in-order queue for each pipe, and its scalar pipe issues to them. A pipe starts an instruction when it
 has been issued, the one before it no longer occupies the pipe, and the flags that it waits for are set. Copies through
-GM are flows: they are issued, wait for a latency (which overlaps with that of the pipe's next copy), and then share the
+GM are flows. They are issued, wait for a latency (which overlaps with that of the pipe's next copy), and then share the
 bandwidth of the memory with the flows of all other cores (bandwidth.py). All other instructions take cycles that are
 known when they start. The formulas and their sources are in docs/accuracy.md.
 
 Cores affect each other only by flows and by flags between cores. Between two of these a core is played in one go, pipe
-by pipe: each pipe goes on until it needs the end of an instruction that is not known yet, and is woken when it is.
+by pipe. Each pipe goes on until it needs the end of an instruction that is not known yet, and is woken when it is.
 
 Times are core cycles from the start of the task.
 """

@@ -58,7 +58,7 @@ def repeat_cycles(reads: tuple[Operand, ...], write: Operand) -> npt.NDArray[np.
     """Return, for each repeat, the cycles that reading and writing its rows takes, and 1 if a read conflicts with it.
 
     The result has a row (cycles, 0 or 1) for each repeat. The cycles are the number of rows read (or written) in the
-    busiest group. A read and a write that use one bank conflict, with one exception: if a source lies row by row in
+    busiest group. A read and a write that use one bank conflict, with one exception. If a source lies row by row in
     the same banks as the destination, the card writes one repeat later than it reads, and loses nothing.
     """
     repeats = write[1].repeats

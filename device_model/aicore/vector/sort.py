@@ -138,8 +138,21 @@ def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4
     if not unit.core.values:  # all records of the lists that are merged
         lengths = (*params.element_lengths, 0, 0, 0)[:4]
         first, second, third, fourth = (n if params.valid_bit >> place & 1 else 0 for place, n in enumerate(lengths))
-        return first, second, third, fourth
+        taken.append((first, second, third, fourth))
+    unit.merged = taken[-1]
     return taken[-1]
+
+
+def GetMrgSortResult() -> tuple[int, int, int, int]:
+    """Return how many records the last MrgSort of this core has taken from each list (Ascend C: GetMrgSortResult).
+
+    Raises:
+        KernelError: There was no MrgSort, or the core has no vector pipe.
+    """
+    unit = vector_unit()
+    if unit.merged is None:
+        raise KernelError(f"GetMrgSortResult on {unit.core.program}", "it has no MrgSort before")
+    return unit.merged
 
 
 def _lists_to_merge(dst: LocalTensor, lists: tuple[LocalTensor, ...], params: MrgSort4Info) -> list[int]:

@@ -1,10 +1,13 @@
 """Sends and receives of one group: which channels do each, and how fast.
 
-NCCL numbers the distances between ranks, its *rounds*: in the round of distance d each rank sends to the rank d behind
+NCCL numbers the distances between ranks, its *rounds*. In the round of distance d each rank sends to the rank d behind
 it and receives from the one d before it. A round begins at a channel of its own, and takes more channels the more bytes
 it has. A channel that does several rounds divides its warps among them, and in a round between sending and receiving.
 """
 
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 from device_model.completions import Nanoseconds
@@ -37,28 +40,31 @@ Works = dict[tuple[int, int], dict[int, Work]]
 
 def pairs_of(spec: CollectivesSpec, counts: Counts) -> tuple[list[Pair], int]:
     """Return the pairs of ranks that have bytes to send, and how many channels the busiest rank uses."""
-    ranks, channels = len(counts), channels_of(spec, len(counts))
-    rounds = _rounds(ranks)
+    rows = enumerate(counts)
+    return pairs_among(spec, len(counts), {(i, j): nbytes for i, row in rows for j, nbytes in enumerate(row) if nbytes})
+
+
+def pairs_among(spec: CollectivesSpec, ranks: int, sent: Mapping[tuple[int, int], int]) -> tuple[list[Pair], int]:
+    """Do the same for *sent*: by pairs of *ranks* what one sends to the other, the pairs in their order."""
+    channels, rounds = channels_of(spec, ranks), _rounds(ranks)
     at: dict[tuple[int, int], list[int]] = {}
     works: Works = {}
-    for source, row in enumerate(counts):
-        for target, nbytes in enumerate(row):
-            if nbytes:
-                number = rounds[(target - source) % ranks]
-                at[source, target] = own = _channels_at(spec.pairs, nbytes, ranks, number, channels)
-                for channel in own:
-                    _note(works, source, channel, number, Work(True, False))
-                    _note(works, target, channel, number, Work(False, True))
+    for (source, target), nbytes in sent.items():
+        number = rounds[(target - source) % ranks]
+        at[source, target] = own = _channels_at(spec.pairs, nbytes, ranks, number, channels)
+        for channel in own:
+            _note(works, source, channel, number, Work(True, False))
+            _note(works, target, channel, number, Work(False, True))
     pairs = []
     for (source, target), own in at.items():
-        nbytes, number = counts[source][target], rounds[(target - source) % ranks]
+        nbytes, number = sent[source, target], rounds[(target - source) % ranks]
         cap = sum(min(_rate(spec.pairs, works[rank, each], number) for rank in (source, target)) for each in own)
         filling = 0.0 if source == target else _last_bytes(spec.pairs, nbytes, len(own), works[source, own[0]][number])
         rate = len(own) * spec.pairs.one_way_bytes_per_second / 1e9
         idle = spec.idle_ns(nbytes, len(own) * spec.pairs.round_bytes, rate)
         pairs.append(Pair(source, target, nbytes, cap, round(filling / cap), round(idle)))
-    used = [sum(rank == each for rank, _ in works) for each in range(ranks)]
-    return pairs, max(used, default=0)
+    used = Counter(rank for rank, _ in works)
+    return pairs, max(used.values(), default=0)
 
 
 def channels_of(spec: CollectivesSpec, ranks: int) -> int:
@@ -89,6 +95,7 @@ def _last_bytes(spec: Pairs, nbytes: int, count: int, work: Work) -> float:
     return min(nbytes / (2 if work.receives else 8), count * spec.chunk_bytes)
 
 
+@cache
 def _rounds(ranks: int) -> dict[int, int]:
     """Return the round of each distance; a power of two of steps that grow by one visits each distance once."""
     rounds: dict[int, int] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
-from device_model.collectives.timing.pairs import Counts, Pair, pairs_of
+from device_model.collectives.timing.pairs import Counts, Pair, pairs_among, pairs_of
 from device_model.collectives.timing.schedules import Ask, Step, steps
 from device_model.collectives.timing.tuner import PAIRWISE, choose
 from device_model.links.collectives import CollectivesSpec
@@ -132,10 +132,8 @@ def plan_of_send(spec: CollectivesSpec, ranks: int, send: Sent, beside: tuple[Se
 
     *ranks* are those of the communicator.
     """
-    counts = [[0] * ranks for _ in range(ranks)]
-    for source, target, nbytes in (*beside, send):
-        counts[source][target] = nbytes
-    pairs, channels = pairs_of(spec, tuple(map(tuple, counts)))
+    sent = {(source, target): nbytes for source, target, nbytes in (*beside, send) if nbytes}
+    pairs, channels = pairs_among(spec, ranks, dict(sorted(sent.items())))
     own = [pair for pair in pairs if (pair.source, pair.target) == send[:2]]
     several = sum(pair.source == send[0] != pair.target for pair in pairs) > 1
     return Plan("pairs", "Simple", channels, tuple(_exchanged(spec, [pair], several) for pair in own))

@@ -59,7 +59,7 @@ class Ask(NamedTuple):
         return self.spec.idle_ns(part, self.channels * self.choice.way.round_bytes, self.rate)
 
     def filling_ns(self, hops: int) -> float:
-        """Return how long it takes until the last of *hops* hops in a row has its first bytes: each rank passes on what
+        """Return how long it takes until the last of *hops* hops in a row has its first bytes. Each rank passes on what
         it has once it has a chunk, or half of all.
         """
         return hops * min(self.nbytes / 2, self.channels * self.choice.way.chunk_bytes) / self.rate

@@ -1,6 +1,6 @@
 """Registers: arrays with a value, or several, for each thread of a block.
 
-Axis 0 is the thread. A Register is a NumPy array that counts: each operation is one instruction of all active warps for
+Axis 0 is the thread. A Register is a NumPy array that counts. Each operation is one instruction of all active warps for
 each element of a thread, and is appended to the rows of the block. It is a subclass and no wrapper, because then all of
 NumPy's functions, slices and broadcasts work on it as they are, and only one method, `__array_ufunc__`, has to count.
 
@@ -332,8 +332,8 @@ def zeros(shape: tuple[int, ...] | int = (), dtype: npt.DTypeLike = np.float32) 
 def fma(a: Any, b: Any, c: Any) -> Register:
     """Return a * b + c, rounded once: one instruction for each element.
 
-    Products of half and single precision are exact in float64, and the sum is rounded there before it is rounded to
-    the type of the result; where both roundings meet in a tie, the last bit may differ from a card's.
+    Products of half and single precision are exact in float64, and the sum is rounded there before it is rounded to the
+    type of the result. Where both roundings meet in a tie, the last bit may differ from a card's.
     """
     block = running()
     plain = [each.view(np.ndarray) if isinstance(each, Register) else each for each in (a, b, c)]

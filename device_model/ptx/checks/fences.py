@@ -2,9 +2,9 @@
 
 Memory keeps an order only where the text asks for one. A store of a flag shows what came before the last fence in front
 of it, or everything if it is a release. A load of a flag lets its warp know what was shown once a fence comes behind
-it, or at once if it is an acquire. A barrier of the block hands both on: the fences of its other threads count for the
-thread that stores the flag, and behind the load of a flag a barrier is as good as a fence, because the vendor's own
-reductions by the last block have no other.
+it, or at once if it is an acquire. A barrier of the block hands both on. The fences of its other threads count for the
+thread that stores the flag. Behind the load of a flag a barrier counts as a fence, because the vendor's own reductions
+by the last block have no other.
 """
 
 import numpy as np

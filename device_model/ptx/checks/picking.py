@@ -1,6 +1,6 @@
 """Which of the lanes of an access have to be looked at.
 
-Where all threads of a block have one address, the first and the last stand for them: one of the two is another thread
+Where all threads of a block have one address, the first and the last stand for them. One of the two is another thread
 than the one that accessed it before. Where all blocks have the same addresses of shared memory, one block stands for
 them. In global memory the first and the last do.
 """

@@ -1,7 +1,7 @@
 """The times of the warps of a launch: what they read of them, and how they spend them.
 
 A warp spends what each block of code costs one warp alone. Two things let it wait for others. A barrier lets all warps
-go on when the last one has come. And a warp that reads what another one has stored cannot do so before that: so the
+go on when the last one has come. And a warp that reads what another one has stored cannot do so before that. So the
 time of each store is kept, and no warp reads a value before the time of its store.
 """
 

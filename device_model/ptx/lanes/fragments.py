@@ -1,10 +1,10 @@
 """Which lanes of a group are where in the code.
 
 Lanes at one place run together. The ones at the lowest place run first, so lanes that took different ways meet again as
-soon as they can: compilers put the place where ways join behind both of them.
+soon as they can. Compilers put the place where ways join behind both of them.
 
 Lanes that repeat a loop without progress, such as one that waits for a lock, give way to the others of the group. Once
-nobody else can go on, they try again; if they then find the same, the group is stuck until others change memory, or
+nobody else can go on, they try again. If they then find the same, the group is stuck until others change memory, or
 until a time comes that ends the loop. Lanes that sleep are set aside until their time has come.
 """
 

@@ -21,7 +21,7 @@ Step = tuple[Run, Access, bool]  # a run, the traffic of its accesses, whether i
 
 
 class Memory(NamedTuple):
-    """What the memory is to an SM: *sharers* SMs do the same; of the sectors that they read, *misses* (0 to 1) come
+    """What the memory is to an SM. *sharers* SMs do the same; of the sectors that they read, *misses* (0 to 1) come
     from DRAM, and of those that they write, *written* go there. An atomic
     of a warp adds *hot* cycles to the slice of the L2 that has most of them, on average.
     """

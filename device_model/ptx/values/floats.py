@@ -106,7 +106,7 @@ def div_full(a: Array, b: Array, *, ftz: bool = False) -> Array:
 def div_approx(a: Array, b: Array, *, ftz: bool = False) -> Array:
     """Return a / b of f32 for div.approx.
 
-    By the PTX ISA it is within 2 units in the last place where the magnitude of b is from 2**-126 to 2**126; above, the
+    By the PTX ISA it is within 2 units in the last place where the magnitude of b is from 2**-126 to 2**126. Above, the
     result is 0, or NaN if a is infinite. Here it is rounded to nearest.
     """
     quotient = div(a, b, ftz=ftz)

@@ -1,7 +1,7 @@
 """Roundings that NumPy does not have: to zero, down and up, with one rounding each, and to narrow formats.
 
 NumPy rounds to nearest. The other directions start from that result and the sign of what it lost, and take a step of
-one unit where the step is due. Where two roundings follow one another, the first is to odd: an inexact value takes the
+one unit where the step is due. Where two roundings follow one another, the first is to odd. An inexact value takes the
 neighbour whose last bit is 1, so that the second rounding sees that something was lost.
 """
 

@@ -36,7 +36,7 @@ class Wanted:
 
     @classmethod
     def of(cls, name: str, dtype: str, dims: Sequence[int], layout: str) -> "Wanted":
-        """Return the input of these *dims*; *layout* is "NCHW", "NHWC" or, for none in particular, "ND", which stands
+        """Return the input of these *dims*; *layout* is "NCHW", "NHWC" or, for none in particular, "ND". "ND" stands
         for the one in which the number of channels is 1, 3 or 4.
 
         Raises:

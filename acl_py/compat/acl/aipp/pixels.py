@@ -1,6 +1,6 @@
 """Pixels: what AIPP computes from the bytes of an image. Files and calls (static and dynamic AIPP) both end here.
 
-The steps and their order are those of the vendor's pages on AIPP: channels are swapped, an area is cut out, colours
+The steps and their order are those of the vendor's pages on AIPP. Channels are swapped, an area is cut out, colours
 are converted, values are shifted and scaled, a border is added. A conversion is a matrix in 1/256, rounded down and
 kept within 0 to 255. The limits are those that the vendor's pages name for the four formats that these cards read.
 """

@@ -2,8 +2,8 @@
 
 An address says where memory begins but not where it ends, and a card's runtime does not check: a copy that is too long
 reads or overwrites other memory. Known here are the `bytes`, `bytearray` and arrays that acl.util was given. A view of
-an array reaches as far as the array or the bytes that own its memory, because scripts take the address of a row and
-mean all rows that follow.
+an array reaches as far as the array or the bytes that own its memory. Scripts take the address of a row and mean all
+rows that follow.
 
 `bytes` cannot have weak references, so they are held here, and released when nothing else holds them. That is checked
 each time the number of objects has doubled since the last check.

@@ -1,7 +1,7 @@
 """Sessions: what the calls of the module `acl` share: a runtime, handles for its objects, and failures as codes.
 
 The first call begins the session of the process. The session has its own runtime, which any thread may use. As with the
-vendor's runtime, each thread has its own current context, last error and last message; a new thread has no context
+vendor's runtime, each thread has its own current context, last error and last message. A new thread has no context
 until it sets a device or a context.
 
 Inside a simulation of the native API (acl_py.run, simulate, open) the calls of that thread go to the simulation

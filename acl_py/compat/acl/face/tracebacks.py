@@ -1,7 +1,7 @@
 """Tracebacks as scripts expect them: without the frames of this project, which stands for the vendor's binding.
 
 A binding in C has no frames. So the frames between two of the script's are left out, and an error that the binding
-raises on purpose ends at the call of the script; the error of a script that cannot be compiled has no frame. Any other
+raises on purpose ends at the call of the script. The error of a script that cannot be compiled has no frame. Any other
 error that begins in this project is a mistake in it: its traceback stays whole from the script's first frame on.
 """
 

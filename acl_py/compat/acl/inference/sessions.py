@@ -1,6 +1,6 @@
 """Sessions of `aclruntime`: a model file on a device, and its executions.
 
-A session takes what the vendor's takes: it compares the bytes of a feed with those of the input and nothing else, so a
+A session takes what the vendor's takes. It compares the bytes of a feed with those of the input and nothing else, so a
 feed may have another type or shape. A type that is not the input's is a finding, except for uint8, the type of files.
 """
 

@@ -1,6 +1,6 @@
 """Computations: a Python function over device memory, queued in a stream as an ordinary kernel launch.
 
-What models and operators do runs this way, so that traces, errors, fault rules and times are those of any kernel: it
+What models and operators do runs this way, so that traces, errors, fault rules and times are those of any kernel. It
 takes all AI cores for as long as its cost says, and the function runs at its simulated end.
 """
 

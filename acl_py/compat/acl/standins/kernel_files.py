@@ -72,8 +72,8 @@ def find(here: Session, path: str) -> Kernels:
 
 
 def find_content(here: Session, content: bytes) -> Kernels:
-    """The kernels of a binary that holds *content*: registered with it, or of a file like it that has a sidecar; if
-    there are none, an AclError, and what to do is told.
+    """The kernels of a binary that holds *content*: registered with it, or of a file like it that has a sidecar. If
+    there are none, an AclError says what to do.
     """
     known = kernels.registered_with(content)
     if known is not None:

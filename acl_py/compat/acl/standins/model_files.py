@@ -98,7 +98,7 @@ def _soc(card: str) -> str:
 
 
 def cost_of(profile: DeviceProfile, model: Model, flops: float, nbytes: int | None = None) -> Cost:
-    """Return what *flops* of *model* cost on a card: the rate is that of large products in the type that the model
+    """Return what *flops* of *model* cost on a card. The rate is that of large products in the type that the model
     computes in, or that of the vector units if the card does not multiply matrices of this type. It moves *nbytes*; by
     default, the bytes of its arguments.
     """

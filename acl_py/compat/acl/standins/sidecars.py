@@ -151,8 +151,8 @@ def find(path: str, directories: Sequence[Path]) -> Model | None:
 
 
 def find_content(content: bytes, directories: Sequence[Path]) -> Model | None:
-    """Return the model whose file has this content, or None: a registered one, or one with a sidecar in *directories*,
-    the current directory, the script's, or a directory model or models in or beside those.
+    """Return the model whose file has this content, or None. It is a registered one, or one with a sidecar in
+    *directories*, the current directory, the script's, or a directory model or models in or beside those.
     """
     model = registered_with(content)
     if model is not None:
@@ -333,8 +333,8 @@ def _imported(sidecar: Path, module: str, beside: Path | None) -> Any:
 
 
 def _note(sidecar: Path, imported: Any, new: Sequence[Any]) -> None:
-    """Remember the files that *sidecar* has brought in: those of the *imported* module, and of the *new* ones those
-    beside it one by one, and those that are installed by package.
+    """Remember the files that *sidecar* has brought in. They are those of the *imported* module, and of the *new* ones
+    those beside it one by one, and those that are installed by package.
     """
     folder, packages = sidecar.parent.resolve(), dict[str, int]()
     file = getattr(imported, "__file__", None)

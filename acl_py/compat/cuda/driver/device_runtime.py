@@ -1,6 +1,6 @@
 """The device runtime: functions in PTX that a card's linker takes from a library when a text needs them.
 
-A grid waits as cooperative groups do: one thread of each block adds to a counter, the first block adds so much that the
+A grid waits as cooperative groups do. One thread of each block adds to a counter, the first block adds so much that the
 highest bit changes with the last arrival, and each block waits for this change. The next wait finds the counter ready.
 
 Memory comes from a heap of the module, of the size that a card's heap has. One word has how many allocations there are,

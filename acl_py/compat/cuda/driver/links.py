@@ -5,6 +5,7 @@ from struct import unpack
 from typing import Any
 
 import acl_py as native
+from acl_py.compat.cuda.driver.modules import reading, text_of_file
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.images import check_version, text_at
@@ -48,8 +49,23 @@ async def add(driver: Driver, link: Link, kind: int, data: int, nbytes: int, *_:
     elif kind == _LIBRARY and own_memory.read(data, nbytes).startswith(_ARCHIVE):
         return
     else:
-        raise driver.runtime.error(native.Kind.NOT_SUPPORTED, f"an input of the linker of kind {kind}", "add PTX")
+        raise _no_text(driver, kind)
     link.texts.append(text)
+
+
+@answers("cuLinkAddFile_v2")
+async def add_file(driver: Driver, link: Link, kind: int, name: str, *_: Any) -> None:
+    """Add the file *name*, as `add` does with what lies in memory."""
+    if kind in (_PTX, _CUBIN):
+        link.texts.append(text_of_file(name))
+        return
+    with reading(name) as file:
+        if kind != _LIBRARY or not file.read_bytes().startswith(_ARCHIVE):
+            raise _no_text(driver, kind)
+
+
+def _no_text(driver: Driver, kind: int) -> native.AclError:
+    return driver.runtime.error(native.Kind.NOT_SUPPORTED, f"an input of the linker of kind {kind}", "add PTX")
 
 
 @answers("cuLinkComplete")

@@ -1,6 +1,7 @@
 """Modules: texts in PTX that are loaded in a context."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from struct import Struct, pack
@@ -96,8 +97,15 @@ async def load(text: str) -> Module:
 
 def text_of_file(name: str) -> str:
     """Return the PTX in the file *name*."""
+    with reading(name) as file:
+        return text_in(file)
+
+
+@contextmanager
+def reading(name: str) -> Iterator[Path]:
+    """Give the block the path *name*; a file that cannot be read there is refused."""
     try:
-        return text_in(Path(name))
+        yield Path(name)
     except OSError as error:
         raise RefusedError(FILE_NOT_FOUND, f"{name}: {error.strerror}") from error
 

@@ -143,8 +143,8 @@ class Entry:
         raise error
 
     def place(self, driver: Driver, raw: tuple[Any, ...]) -> Context | None:
-        """Return the context in which a call is made where none is current: that of the first object which has one
-        (measured: all but what names no such object works so).
+        """Return the context in which a call is made where none is current: that of the first object which has one.
+        Measured: all calls that name such an object work so.
         """
         for place, kind in self.placed:
             thing = driver.tables[kind].get(raw[place])
@@ -207,7 +207,7 @@ def _sentence(driver: Driver, error: AclError) -> str:
 
 def _reader(parameter: Parameter, default: StreamLike) -> tuple[str, _Reader] | None:
     """Return what makes an argument of what C has passed, unless it is the handle of an object of the kind that stands
-    before it; None if an argument is what C has passed.
+    before it. None if an argument is what C has passed.
     """
     kind = parameter.kind
     if kind in NUMBERS or kind in STRUCTURES or kind == "pointer":

@@ -1,5 +1,6 @@
 """The current device of a thread, what is known of devices, and functions of the driver by name."""
 
+import sys
 from pathlib import Path
 from struct import Struct
 
@@ -15,6 +16,7 @@ from acl_py.compat.cuda.runtime.entries import answers, kept, use_device
 from device_model.contexts import Context
 
 _PROPERTIES = Path(__file__).with_name("properties.txt")
+_RESERVED = {12: 252, 13: 224}  # bytes at the end of cudaDeviceProp, by version of CUDA
 _FLAGS = 0x1F  # how a host waits, and what it maps
 
 
@@ -128,7 +130,18 @@ def _known(driver: Driver, name: str, ordinal: int) -> int | bytes:
 
 
 def _fields() -> list[list[str]]:
-    return [line.split() for line in _PROPERTIES.read_text().splitlines()]
+    """Return the fields of cudaDeviceProp: their names, their kinds in `struct`, and where their values are from.
+
+    In the file a name may begin with the only version of CUDA that has the field.
+    """
+    lines = [line.split() for line in _PROPERTIES.read_text().splitlines()]
+    return [line for line in lines if not line[0][0].isdigit() or line[0].startswith(f"{_major()}:")]
+
+
+def _major() -> int:
+    """Return the version of CUDA whose structures the program has: that of the package."""
+    package = sys.modules.get("cuda.bindings")
+    return max(_RESERVED) if package is None else int(package.__version__.partition(".")[0])
 
 
 def _sources() -> list[str]:
@@ -137,7 +150,7 @@ def _sources() -> list[str]:
 
 def _layout() -> Struct:
     """Return the layout of cudaDeviceProp, with the alignment that C gives it."""
-    return Struct("@" + "".join(kind for _, kind, *_ in _fields()) + "224x")
+    return Struct("@" + "".join(kind for _, kind, *_ in _fields()) + f"{_RESERVED[_major()]}x")
 
 
 @answers("cudaChooseDevice")

@@ -3,8 +3,8 @@
 What the hardware refuses is refused here: progressive JPEG, colour spaces other than YUV and grey, sizes out of its
 range. JPEG is decoded to YUV and never goes through RGB; its orientation tag is obeyed, as by the hardware.
 
-Whatever the bytes of a file are, the answer is an image or a `MediaError`: Pillow's own errors are translated, its
-warnings are not shown, and no pixel is decoded before the size is known to be in range.
+Whatever the bytes of a file are, the answer is an image or a `MediaError`. Pillow's own errors are translated, and its
+warnings are not shown. No pixel is decoded before the size is known to be in range.
 """
 
 import threading

@@ -1,7 +1,7 @@
 """Pixel formats: how an image lies in memory, and how it becomes an array.
 
 Here an image is an array (height, width, 3) of bytes: Y, U and V of each pixel for the formats of the YUV family, R, G
-and B for the others. Numbers and byte orders are those of acldvppPixelFormat; strides are bytes per row and rows per
+and B for the others. Numbers and byte orders are those of acldvppPixelFormat. Strides are bytes per row and rows per
 plane, aligned as the vendor's tables for its image processor (VPC) ask: 16 and 2.
 """
 
@@ -38,7 +38,7 @@ class Family(Enum):
 class PixelFormat:
     """One way to lay out an image.
 
-    *order* spells the bytes of a pixel (of two, where luma comes twice); with *chroma* they lie in two planes, luma
+    *order* spells the bytes of a pixel (of two, where luma comes twice). With *chroma* they lie in two planes, luma
     and pairs of chroma, one pair for so many pixels across and down.
     """
 

@@ -1,7 +1,7 @@
 """acl.media: JPEG and PNG, decoded and encoded in a stream, and what a file's head says.
 
-Decoders align what they write: JPEG to rows of 128 pixels (the A2 generation asks for 64 only; 128 suits every card)
-and 16 rows, PNG likewise, times the bytes of a pixel. Without Pillow all this answers 207000.
+Decoders align what they write: JPEG to rows of 128 pixels and 16 rows, PNG likewise, times the bytes of a pixel. (The
+A2 generation asks for 64 only; 128 suits every card.) Without Pillow all this answers 207000.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """acl.media: the image processor (VPC): resize, crop, paste, convert colours.
 
-The limits are those of the vendor's pages on VPC: images of 10x6 pixels and more, a change of size between 1/32 and 16,
-areas that begin at even and end at odd places, pasted areas that begin at a multiple of 16.
+The limits are those of the vendor's pages on VPC. They are images of 10x6 pixels and more, a change of size between
+1/32 and 16, areas that begin at even and end at odd places, pasted areas that begin at a multiple of 16.
 """
 
 from dataclasses import dataclass, replace

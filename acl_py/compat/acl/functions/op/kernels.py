@@ -63,7 +63,7 @@ def create_kernel(
 
 @does("sO")
 def register_compile_func(here: Session, operator: str, function: Any) -> None:
-    """Let *function* choose the kernel of an operator whenever update_params is called: it gets the number of inputs,
+    """Let *function* choose the kernel of an operator whenever update_params is called. It gets the number of inputs,
     their descriptions, the same of the outputs, the attributes, and a handle for set_kernel_args.
     """
     if not callable(function):

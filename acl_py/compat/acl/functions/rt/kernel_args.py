@@ -1,7 +1,8 @@
 """acl.rt: lists of kernel arguments in host memory, and launches with them.
 
 A list takes the arguments one after the other, each at a multiple of 8 bytes. A placeholder is a pointer to memory that
-has its place behind them and goes to the device with them: its buffer has a real address, for the script to write to.
+has its place behind them and goes to the device with them. Its buffer has a real address, to which the script can
+write.
 """
 
 import threading
