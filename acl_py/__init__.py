@@ -97,7 +97,7 @@ only from those below it, and all of them may import device_model:
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
         captures pools collectives      what captures refuse; what a pool gives back; how ranks and groups are queued
         leaks                           what is never freed, or never destroyed
-        folds fold_checks               ranks that are alike, of which one runs; whether they are
+        folds folding fold_checks       ranks that are alike, of which one runs; whether they are
     host_arrays/    arrays of the host that report their uses
         views host_view array_ranges    who gets the reports; the arrays; which bytes they cover
     findings        what is wrong with a program although it ran

@@ -142,6 +142,7 @@ def ways():
     return [block.groups() for block in BLOCK.finditer(begin)]
 
 
+@pytest.mark.timeout(1800)  # packages for CUDA have half a gigabyte
 def test_the_readmes_three_ways_work_as_written_where_nothing_but_pip_is(dist, tmp_path):
     """Commands, scripts and outputs are the README's; pip finds the wheel by PIP_FIND_LINKS, as if it was published."""
     venv.create(tmp_path / "env", with_pip=True)

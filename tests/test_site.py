@@ -17,9 +17,9 @@ from tests.test_public_names import PACKAGES, names_of
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
-PAGES = ("docs/index", "README", "docs/built/gallery", "docs/built/waits", "docs/built/acl_py", "docs/semantics",
-         "docs/howto/race", "docs/teaching", "docs/notebooks/1_streams_in_ten_minutes",
-         "docs/built/acl_py.cta")  # fmt: skip
+PAGES = ("docs/index", "README", "docs/timeline", "docs/problems", "docs/built/gallery", "docs/built/waits",
+         "docs/built/acl_py", "docs/semantics", "docs/howto/race", "docs/teaching",
+         "docs/notebooks/1_streams_in_ten_minutes", "docs/built/acl_py.cta")  # fmt: skip
 pytestmark = pytest.mark.slow
 
 
@@ -108,6 +108,34 @@ def test_a_page_is_whole_on_a_desk_and_on_a_phone(site, browser, name):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert said == []
         page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_keeps_nothing_from_readers_who_cannot_see_it_well(site, browser, name, scheme):
+    """Contrasts, headings, texts of pictures and names of buttons, as axe-core checks them."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install -e '.[browser]'").Axe()
+    page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+    page.goto((site / f"{name}.html").as_uri())
+    found = axe.run(page).response["violations"]
+    page.close()
+    assert [f"{each['id']}: {node['html'][:120]}" for each in found for node in each["nodes"]] == []
+
+
+def test_the_front_page_has_the_demo_in_it_and_copies_commands_without_prompts(site, browser):
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto((site / "docs" / "index.html").as_uri())
+    demo = page.frame_locator("iframe.demo")
+    demo.locator("#title").wait_for()
+    assert demo.locator("#title").inner_text() != ""
+    page.locator("label", has_text="cuda.core").first.click()
+    block = page.locator("div.highlight-console", has_text="acl-py run core.py").first
+    block.hover()
+    block.locator("button.copybtn").click()
+    page.wait_for_selector("button.copybtn.success")
+    assert page.evaluate("navigator.clipboard.readText()") == "acl-py run core.py"
+    context.close()
 
 
 def test_the_search_finds_a_verb(site, browser):

@@ -15,7 +15,8 @@ from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.collectives import Communicators, Group, check_nccl, drop, joined_by, queue_group
 from acl_py.runtime.fold_checks import Diary, parted_for_checks
-from acl_py.runtime.folds import check_writes, folding, own_device
+from acl_py.runtime.folding import check_writes, folding
+from acl_py.runtime.folds import own_device
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope
 from acl_py.verbs.devices import SetDevice
