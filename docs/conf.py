@@ -46,6 +46,7 @@ html_title = f"acl_py {version}"
 html_favicon = "favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["accessible.js"]
 html_copy_source = False
 html_extra_path = ["built/extra"]
 html_search_scorer = str(Path(__file__).parent / "make" / "scorer.js")
