@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A process for each core, so NumPy needs no threads; one that has no tests left takes over some of another's.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --dist worksteal
 
-.PHONY: demo test test-slow test-cuda test-onnx test-fast-core test-all test-lowest check docs docs-quick browser mutants bench format clean
+.PHONY: demo test test-slow test-cuda test-onnx test-fast-core test-release test-all test-lowest check docs docs-quick browser mutants bench format clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -64,6 +64,11 @@ test-fast-core:
 	else \
 	    echo "The compiled core is not tested: there is no C compiler."; \
 	fi
+
+# What would be published, also where that takes minutes of downloads.
+test-release: $(VENV)/ready
+	$(BIN)/pip install --quiet --editable '.[release]'
+	RELEASE=1 $(BIN)/pytest tests/test_package.py
 
 # The fast tests on every Python of 3.11 to 3.14 that is found, or on those in PYTHONS=; each has a .venv of its own.
 test-all:

@@ -18,7 +18,7 @@ import acl_py
 
 ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
-SUITES = "make check test test-slow docs test-all test-lowest test-cuda test-onnx test-fast-core"
+SUITES = "make check test test-slow docs test-all test-lowest test-cuda test-onnx test-fast-core test-release"
 
 
 class Missing(Exception):

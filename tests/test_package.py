@@ -22,6 +22,7 @@ from tests.test_code_blocks import BLOCK, pattern_of
 ROOT = Path(__file__).parent.parent
 THREE = [notebook for notebook in NOTEBOOKS if notebook.name.startswith(("8_", "9_", "12_"))]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+downloads = pytest.mark.skipif(not os.environ.get("RELEASE"), reason="minutes of downloads: make test-release")
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +143,7 @@ def ways():
     return [block.groups() for block in BLOCK.finditer(begin)]
 
 
+@downloads
 @pytest.mark.timeout(1800)  # packages for CUDA have half a gigabyte
 def test_the_readmes_three_ways_work_as_written_where_nothing_but_pip_is(dist, tmp_path):
     """Commands, scripts and outputs are the README's; pip finds the wheel by PIP_FIND_LINKS, as if it was published."""
@@ -176,6 +178,7 @@ def test_the_readmes_three_ways_work_as_written_where_nothing_but_pip_is(dist, t
 
 
 # The compiled core is no package of the registry yet: make test-fast-core builds and installs it.
+@downloads
 @pytest.mark.parametrize("extra", sorted(extras().keys() - {"", "fast"}))
 def test_pip_finds_all_that_an_extra_names_on_the_lowest_and_the_newest_python(extra, dist):
     """It resolves, and installs nothing."""
