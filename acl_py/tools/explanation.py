@@ -104,8 +104,11 @@ class Explanation:
 
     @property
     def worth_ns(self) -> int:
-        """How much shorter the run is with the best finding or piece of advice; 0 if there is none."""
-        gains = [each.answer.gain_ns for each in self.priced if each.answer is not None]
+        """How much shorter the run is with the best finding or piece of advice; 0 if there is none. An edit that leaves
+        work without order gains nothing.
+        """
+        answers = (each.answer for each in self.priced)
+        gains = [each.gain_ns for each in answers if each is not None and not each.conflicts]
         return max([0, *gains, *(each.added_ns for each in self._pieces)])
 
     @property
