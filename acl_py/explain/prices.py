@@ -50,13 +50,15 @@ _MOST_QUEUES = 4096  # the model makes an object for each
 class Priced:
     """A finding with the *answer* of its edit; None if the edit cannot be made, and then *problem* says why.
 
-    *source* is the edit as a diff of the lines of the program, where their text is known.
+    *source* is the edit as a diff of the lines of the program, where their text is known. If it *is_of_part*, a report
+    of a part of the run tells it; its price is that of the whole run.
     """
 
     finding: Finding
     answer: Answer | None
     problem: str = ""
     source: tuple[str, ...] = ()
+    is_of_part: bool = False
 
     @property
     def text(self) -> str:
@@ -106,12 +108,13 @@ class Priced:
     def worth(self) -> str:
         """What the edit of the finding is worth, as plain text."""
         if self.finding.pitfall is Pitfall.LATE_RANK and self.answer is None:
-            return f"Worth {us(self.finding.held_ns)} at most."
+            return f"Worth {us(self.finding.held_ns)} at most{' in the whole run' if self.is_of_part else ''}."
         if self.answer is None:
             return f"No price: {self.problem}"
         gain = self.answer.gain_ns
         worth = f"Worth {us(gain)}" if gain > 0 else "Worth nothing" if not gain else f"It costs {us(-gain)} more"
-        text = f"{worth} of {us(self.answer.worked_ns[0])}."
+        run = us(self.answer.worked_ns[0])
+        text = f"{worth} of {f'the {run} of the whole run' if self.is_of_part else run}."
         if gain < 0 and self.answer.reordered:
             text = f"{text.removesuffix('.')}, because of another order: {self.answer.reordered[0]}."
         if self.answer.conflicts:

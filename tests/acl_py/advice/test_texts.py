@@ -1,5 +1,7 @@
 """Advice in words: in a terminal and on a page."""
 
+from dataclasses import replace
+
 from chunked import Pipeline, SynchronisesCompute, SynchronisesTwice, WaitsForDownload, recorded
 from small import SIZE, chosen, write
 from small import recorded as small_run
@@ -27,6 +29,22 @@ def test_all_advice_is_told_together_and_then_each_piece():
             "(in this run, 12 of 12). Remove it. Worth nothing alone, and 640.4 us with the advice above."
         ),
     ]
+
+
+def test_advice_about_a_part_has_the_prices_of_the_whole_run():
+    timeline = recorded(SynchronisesTwice)
+    found = chosen(timeline)
+    steps = asker_of(timeline, "pipeline").case.program.steps
+    part = Words(replace(found, advice=found.advice[1:]), timeline, steps, elsewhere=1)
+    first, piece = part.text.splitlines()
+    assert first == (
+        "advice: all of this, and 1 more in other parts: 2,320.3 us -> 1,214.6 us in the whole run, still ordered"
+    )
+    assert piece.endswith("Worth nothing alone, and 640.4 us with the other advice.")
+    assert part.data()["after_us"] is None
+    assert Words(replace(found, advice=[]), timeline, steps, elsewhere=2).text == (
+        "advice: none: no wait of this part is known to be needless"
+    )
 
 
 def test_what_waits_for_too_much_is_told_what_is_enough():

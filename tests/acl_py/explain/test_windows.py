@@ -113,6 +113,36 @@ def test_a_report_of_a_part(saved):
     assert report(saved, "--until", "100")[1].startswith("critical path: 100.0 us of 137.4 us, from 0.0 to 100.0 us\n")
 
 
+async def two_parts():
+    """Each of two parts has a wait that nothing needs, and a fill that waits in the call."""
+    stream, buffer, out = await acl.CreateStream(), await acl.Malloc(4096), await acl.MallocHost(4096)
+    for name in ("one", "two"):
+        with acl.annotate(name):
+            await double[1, stream](acl.Array(buffer, np.float32))
+            await acl.SynchronizeStream(stream) if name == "one" else await acl.SynchronizeDevice()
+            await acl.Memcpy(out, 4096, buffer, 4096, acl.MemcpyKind.DEVICE_TO_HOST)
+    with acl.annotate("none"):
+        await double[1, stream](acl.Array(buffer, np.float32))
+        await acl.SynchronizeStream(stream)
+    acl.current_simulation().trace.save("parts.acl")
+
+
+def test_prices_in_a_report_of_a_part_say_that_they_are_of_the_whole_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    acl.run(two_parts, device="tiny", rules="cuda", sanitize="device,host")
+    text = report("parts.acl", "--range", "one")[1]
+    joint = "advice: all of this, and 1 more in other parts: 143.2 us -> 137.2 us in the whole run, still ordered"
+    assert joint in text
+    assert "Remove it. Worth 3.0 us of the 143.2 us of the whole run.\n" in text
+    assert "alone. Worth 9.0 us of the 143.2 us of the whole run.\n" in text
+    text = report("parts.acl", "--range", "none")[1]
+    assert "advice: none: no wait of this part is known to be needless\nfindings: none" in text
+    for options in ((), ("--all",)):
+        text = report("parts.acl", *options)[1]
+        assert "advice: all of this: 143.2 us -> 137.2 us, still ordered\n" in text
+        assert "alone. Worth 9.0 us of 143.2 us.\n" in text
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
