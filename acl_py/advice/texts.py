@@ -48,6 +48,7 @@ class Words:
             others = f", and {elsewhere:,} more in other parts" if elsewhere else ""
             lines = [f"advice: all of this{others}: {told}{part}"]
         lines += [f"  {each.way.line.site}: {self._piece(each)}" for each in self._chosen.advice]
+        lines += [f"  {sentence}" for sentence in self._about_queries()]
         doubtful = [each for each in self._chosen.verdicts if each.doubt is not None]
         if doubtful:
             doubts = [f"{each.line.site} {each.line.call}: {each.doubt}" for each in doubtful]
@@ -85,10 +86,23 @@ class Words:
                 }
                 for each in self._chosen.advice
             ],
+            "notes": [*self._about_queries()],
             "not_known": [
                 {"line": each.line.site, "call": each.line.called, "why": str(each.doubt)} for each in doubts
             ],
         }
+
+    def _about_queries(self) -> Iterator[str]:
+        """Say that a run with the advice keeps the number of queries, if there are any. A loop of queries that was seen
+        to repeat is run as a loop.
+        """
+        asks = [step for step in self._steps if step.is_query and not step.fields.get("until")]
+        if self.advice and asks:
+            lines = listed([*dict.fromkeys(step.line for step in asks)], _MOST)
+            yield (
+                f"the program asks whether work is done ({lines}): these times have as many queries as this run, so if "
+                'an answer becomes "not yet" with the advice, the program may ask again and take longer'
+            )
 
     def on_page(self) -> list[page.Finding]:
         """Return all advice as a page shows it."""
