@@ -43,6 +43,7 @@ from device_model.kernel.ranges import MOST
 
 MOST_PRICED = 20  # findings: each needs a run of the whole program
 _SITES = 5  # lines of the program that the last line of a text names
+_IN_WORDS = (Pitfall.EARLY_SEND, Pitfall.LARGE_COPY)  # findings whose edits are no diff of lines
 _MOST_QUEUES = 4096  # the model makes an object for each
 
 
@@ -67,7 +68,7 @@ class Priced:
 
     def with_source(self, source: Source, before: Program) -> "Priced":
         """Return this with the edit of *source*, whose program *before* the edit is given."""
-        if self.answer is None or self.is_minor or self.finding.pitfall is Pitfall.EARLY_SEND:  # words say it better
+        if self.answer is None or self.is_minor or self.finding.pitfall in _IN_WORDS:  # words say it better
             return self
         return replace(self, source=tuple(source_edits(source, before, self.answer.run.program)))
 
@@ -209,11 +210,13 @@ def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> list[Priced]:
 
 def _priced_habits(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
     """Yield the habits of the program that cost something, each with the best way to do without."""
-    for habit in habits(asker.case):
-        found = best(asker, habit.ways)
+    for habit in habits(asker.case, asker.plain_timeline):
+        found, rival = best(asker, habit.ways), best(asker, habit.rivals)
         if found is None:
             continue
         way, answer = found
+        if rival is not None and 100 * (answer.gain_ns - rival[1].gain_ns) < asker.worked_ns:
+            continue
         priced = Priced(steps.finding(habit, way.text(answer)), answer)
         if not priced.is_minor:
             yield priced
