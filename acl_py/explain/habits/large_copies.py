@@ -1,6 +1,7 @@
-"""Copies that are so large that nothing overlaps: each engine waits until the whole of them has come.
+"""Copies that are so large that nothing overlaps: an engine waits until another has all of the bytes.
 
-In parts, and over several streams, a part is copied while a kernel works on the one before it.
+In parts, and over several streams, a part is copied while a kernel works on the one before it. Copies of pageable
+memory are another finding, which comes first.
 """
 
 from collections.abc import Iterator
@@ -22,10 +23,13 @@ def large_copies(case: Case, timeline: Timeline) -> Iterator[Habit]:
     """Yield a habit if the program of *case*, which ran as in *timeline*, has large copies and overlaps nothing."""
     steps = case.program.steps
     work = [step for step in steps if isinstance(step.act, Queued) and step.work]
+    pageable = case.program.buffers_in("pageable")
     large = divided(case.program, COUNTS[0] * SMALLEST)
     if not large or len(work) * COUNTS[0] > _MOST or _overlaps(timeline):
         return
     copies = [step for step in steps if step.index in large]
+    if any(step.fields[end] in pageable for step in copies for end in ("dst", "src")):
+        return
     most = max(step.fields["bytes"] for step in copies)
     ways = []
     for streams in STREAMS:

@@ -241,10 +241,13 @@ def test_large_copies_are_priced_in_parts_as_a_person_would_write_them():
     assert not large_copies_of(in_parts(8, 4))
 
 
-def test_large_copies_are_no_habit_where_streams_alone_are_as_good():
-    """The copy and the kernel touch other bytes."""
+def test_large_copies_are_no_habit_where_something_simpler_is_as_good():
+    """A copy and a kernel of other bytes, pageable memory, and a copy that is too small for parts."""
     apart = program(copy("d", "p", "A", 16 * MIB), launch("A", 400, ["e"]), sync(), size=16 * MIB)
     assert found(apart, Pitfall.ONE_STREAM)
     assert not found(apart, Pitfall.LARGE_COPY)
+    pageable = program(copy("d", "g", "A", 16 * MIB), launch("A", 400, ["d"]), sync(), size=16 * MIB)
+    assert found(pageable, Pitfall.PAGEABLE)
+    assert not found(pageable, Pitfall.LARGE_COPY)
     small = program(copy("d", "p", "A", MIB // 4), launch("A", 400, ["d"]), sync())
     assert not found(small, Pitfall.LARGE_COPY)
