@@ -337,26 +337,25 @@ class Hooks:
     each_node: bool  # whether an observer wants an operation for each node of a launch
 
     def __init__(self) -> None:
-        self._observers: list[tuple[Observer, frozenset[str]]] = []  # each with the methods that it has of its own
+        self._observers: list[Observer] = []
         self._resolve(frozenset(_NAMES))
 
     def add(self, observer: Observer) -> None:
         """Add *observer*, which is called from now on."""
-        own = _own_methods(type(observer))
-        self._observers.append((observer, own))
-        self._resolve(own)
+        self._observers.append(observer)
+        self._resolve(_own_methods(type(observer)))
 
     def remove(self, observer: Observer) -> None:
         """Remove *observer*, which is no longer called."""
-        own = _own_methods(type(observer))
-        self._observers.remove((observer, own))
-        self._resolve(own)
+        self._observers.remove(observer)
+        self._resolve(_own_methods(type(observer)))
 
     def _resolve(self, changed: frozenset[str]) -> None:
+        watching = [(observer, _own_methods(type(observer))) for observer in self._observers]
         for name in _NAMES:
             if name in changed:
-                setattr(self, name, _fan_out([getattr(each, name) for each, own in self._observers if name in own]))
-        self.each_node = any(_wants_each_node(own) for _, own in self._observers)
+                setattr(self, name, _fan_out([getattr(each, name) for each, own in watching if name in own]))
+        self.each_node = any(_wants_each_node(own) for _, own in watching)
 
 
 def _own_methods(observer: type[Observer]) -> frozenset[str]:

@@ -49,6 +49,7 @@ html_css_files = ["site.css"]
 html_js_files = ["accessible.js"]
 html_copy_source = False
 html_extra_path = ["built/extra"]
+(BUILT / "extra").mkdir(parents=True, exist_ok=True)  # Sphinx looks for it before `generate` fills it
 html_search_scorer = str(Path(__file__).parent / "make" / "scorer.js")
 
 
