@@ -20,12 +20,14 @@ _MOST = 5  # lines of the program in a list
 
 
 class Words:
-    """Says what is *chosen* for the run in *timeline*; *steps* are those of its program. *of* is what that is for:
-    "this run", or a part of it.
+    """Says what is *chosen* for the run in *timeline*; *steps* are those of its program.
+
+    For a part of the run, *chosen* has only the advice about that, and *elsewhere* says how many pieces are about other
+    parts. Their prices are those of the whole run.
     """
 
-    def __init__(self, chosen: Chosen, timeline: Timeline, steps: Sequence[Step], of: str = "this run") -> None:
-        self._of = of
+    def __init__(self, chosen: Chosen, timeline: Timeline, steps: Sequence[Step], elsewhere: int | None = None) -> None:
+        self._elsewhere = elsewhere
         self._chosen = chosen
         self._timeline = timeline
         self._steps = steps
@@ -33,16 +35,20 @@ class Words:
     @property
     def text(self) -> str:
         """All advice as plain text: what it is worth together, then each piece, then what is not known."""
-        together = self._chosen.together
-        lines = [f"advice: none: no wait of {self._of} is known to be needless"]
-        if together is not None:
+        together, elsewhere = self.together, self._elsewhere
+        of = "this run" if elsewhere is None else "this part"
+        lines = [f"advice: none: no wait of {of} is known to be needless"]
+        if together is not None and self.advice:
             before_ns, (before, after) = together.worked_ns[0], self._chosen.peaks
             more = f"; memory of devices in use at once: {before:,} -> {after:,} bytes" if after > before else ""
-            told = f"{us(before_ns)} -> {us(before_ns - together.gain_ns)}, still ordered{more}"
+            run = "" if elsewhere is None else " in the whole run"
+            told = f"{us(before_ns)} -> {us(before_ns - together.gain_ns)}{run}, still ordered{more}"
             first = self._chosen.first_ops
             part = "" if first is None else f"; each piece is worth its share in the first {first:,} operations"
-            lines = [f"advice: all of this: {told}{part}"]
+            others = f", and {elsewhere:,} more in other parts" if elsewhere else ""
+            lines = [f"advice: all of this{others}: {told}{part}"]
         lines += [f"  {each.way.line.site}: {self._piece(each)}" for each in self._chosen.advice]
+        lines += [f"  {sentence}" for sentence in self._about_queries()]
         doubtful = [each for each in self._chosen.verdicts if each.doubt is not None]
         if doubtful:
             doubts = [f"{each.line.site} {each.line.call}: {each.doubt}" for each in doubtful]
@@ -61,7 +67,7 @@ class Words:
 
     def data(self) -> dict[str, Any]:
         """Return all advice for JSON."""
-        together = self._chosen.together
+        together = self.together if self.advice and not self._elsewhere else None
         doubts = [each for each in self._chosen.verdicts if each.doubt is not None]
         return {
             "before_us": None if together is None else together.worked_ns[0] / 1000,
@@ -80,10 +86,23 @@ class Words:
                 }
                 for each in self._chosen.advice
             ],
+            "notes": [*self._about_queries()],
             "not_known": [
                 {"line": each.line.site, "call": each.line.called, "why": str(each.doubt)} for each in doubts
             ],
         }
+
+    def _about_queries(self) -> Iterator[str]:
+        """Say that a run with the advice keeps the number of queries, if there are any. A loop of queries that was seen
+        to repeat is run as a loop.
+        """
+        asks = [step for step in self._steps if step.is_query and not step.fields.get("until")]
+        if self.advice and asks:
+            lines = listed([*dict.fromkeys(step.line for step in asks)], _MOST)
+            yield (
+                f"the program asks whether work is done ({lines}): these times have as many queries as this run, so if "
+                'an answer becomes "not yet" with the advice, the program may ask again and take longer'
+            )
 
     def on_page(self) -> list[page.Finding]:
         """Return all advice as a page shows it."""
@@ -98,13 +117,15 @@ class Words:
         return ". ".join(sentences) + "."
 
     def _worth(self, advice: Advice) -> str:
-        assert self._chosen.together is not None, "there is advice"
-        of = us(self._chosen.together.worked_ns[0])
+        assert self.together is not None, "there is advice"
+        of = us(self.together.worked_ns[0])
+        of = of if self._elsewhere is None else f"the {of} of the whole run"
         if advice.below is not None:
             return f"Worth {us(advice.added_ns)} of {of}" + (f", with the {advice.below} below" if advice.below else "")
         gain_ns = advice.alone_ns or 0
         worth = f"Worth {us(gain_ns)} of {of}" if gain_ns else "Worth nothing alone"
-        return worth if gain_ns == advice.added_ns else f"{worth}, and {us(advice.added_ns)} with the advice above"
+        others = "other advice" if self._elsewhere else "advice above"
+        return worth if gain_ns == advice.added_ns else f"{worth}, and {us(advice.added_ns)} with the {others}"
 
     def _what(self, way: Way) -> str:
         line = way.line

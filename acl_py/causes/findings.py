@@ -61,6 +61,7 @@ class Pitfall(StrEnum):
     LATE_PINNED = "pinned late"
     PRIORITY = "priority"
     ONE_STREAM = "one stream"
+    LARGE_COPY = "large copy"
     WRONG_RECORD = "record in the wrong stream"
     EARLY_SEND = "early send"
 

@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -25,9 +26,10 @@ from acl_py.cli.common import (
 )
 from acl_py.cli.crews import CrewError, Dask, Workers, crew_of_processes
 from acl_py.cli.scripts import Arguments, Models, Register, Rules, UsualDevice
-from acl_py.cli.windows import JsonOut, write_json
+from acl_py.cli.windows import JsonOut, checked_time, nanoseconds, write_json
 from acl_py.explore.explorer import DefaultFailsError, Exploration, counted, explore
 from acl_py.explore.gathering import Gathering
+from acl_py.explore.limits import UntimedError, limited
 from acl_py.explore.outcomes import Outcome, Run
 from acl_py.explore.scripts import Job, run
 from acl_py.explore.strategies import strategy
@@ -89,6 +91,16 @@ Text = Annotated[
         "--schedule", metavar="TEXT", help="Run this schedule once, such as 'delay@3=1', and show its output."
     ),
 ]
+FailOver = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-over",
+        metavar="TIME",
+        callback=checked_time,
+        help="A run fails, too, if it takes longer than under the default schedule by more than this simulated time, "
+        "as 100us or 1.5ms.",
+    ),
+]
 Limit = Annotated[float, typer.Option(min=0.1, help="Seconds of real time that a run may take.")]
 
 
@@ -103,6 +115,7 @@ def explore_command(
     bound: Bound = 2,
     schedule: Text = None,
     limit: Limit = 60.0,
+    fail_over: FailOver = None,
     device: UsualDevice = None,
     rules: Rules = None,
     sanitize: Sanitize = None,
@@ -117,7 +130,8 @@ def explore_command(
     """Run a script under many legal schedules, and find one under which it fails.
 
     It fails if it raises, ends with an exit code, hangs, has a finding, or if
-    the function of --check returns False. The exit code is then 4. What the
+    the function of --check returns False, or with --fail-over if it takes
+    longer than that allows. The exit code is then 4. What the
     schedule does otherwise than the default one is shrunk and printed, with
     the command that runs it again. With --sanitize, what the sanitizer finds
     under any schedule is reported at the end, and the exit code is 4, too.
@@ -132,8 +146,9 @@ def explore_command(
     }  # fmt: skip
     job = Job(
         script, tuple(arguments or ()), check, limit, is_shown=schedule is not None, register=tuple(register or ()),
-        options=options, parts=parts_of(sanitize or False),
+        options=options, parts=parts_of(sanitize or False), is_timed=fail_over is not None,
     )  # fmt: skip
+    over_ns = None if fail_over is None else nanoseconds(fail_over)
     run_script, gathering = partial(run, job), Gathering()
     echo = partial(typer.echo, err=str(json_out) == "-")  # then the standard output has the data
     found: Exploration | None = None
@@ -143,15 +158,17 @@ def explore_command(
         try:
             crew = stack.enter_context(crew_of_processes(workers, dask))
             if schedule is not None:
-                failing = _run_once(run_script, gathering, _parsed(schedule), echo)
+                wanted = _parsed(schedule)
+                limited = run_script if over_ns is None else _limited(job, over_ns)
+                failing = _run_once(limited, gathering, wanted, echo)
             else:
                 way = strategy(strategy_name.value, seed=seed, depth=depth, bound=bound)
                 with progress("schedules", runs + 1) as advance:
                     saw = partial(_saw, gathering, advance)
-                    found = explore(run_script, way, runs, echo, crew=crew, saw=saw)
+                    found = explore(run_script, way, runs, echo, crew=crew, saw=saw, over_ns=over_ns)
                 _show(found, strategy_name.value, bound, echo)
                 failing = found.failing
-        except (ScriptError, CrewError, WorkerError) as error:
+        except (ScriptError, CrewError, WorkerError, UntimedError) as error:
             complain(f"acl-py: {error}")
             raise typer.Exit(2) from error
         except DefaultFailsError as error:
@@ -168,6 +185,19 @@ def explore_command(
             raise typer.Exit(1)
     if fails:
         raise typer.Exit(FAILS)
+
+
+def _limited(job: Job, over_ns: float) -> Run:
+    """Return what runs the script of *job*, and lets it take no more than *over_ns* longer than by default.
+
+    Raises:
+        DefaultFailsError: it fails under the default schedule.
+        UntimedError: it has no time.
+    """
+    default = run(replace(job, is_shown=False), Replay(()))
+    if default.failure:
+        raise DefaultFailsError(default.failure)
+    return limited(partial(run, job), default, over_ns)
 
 
 def _saw(gathering: Gathering, advance: Callable[[], object], outcome: Outcome) -> None:

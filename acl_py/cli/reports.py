@@ -48,8 +48,9 @@ def report_command(
     """Explain a saved trace: its critical path by line, which waits are not needed, and what else it could do
     without, with the price of each.
 
-    With --fail-over the exit code is 4 if one finding, or one piece of
-    advice, is worth more than that.
+    With --fail-over the exit code is 4 if one finding, one piece of advice
+    or one --what-if is worth more than that. Edits that leave work without
+    order do not count.
     """
     edits = edits_of(what_if)
     if device is None and overlay is not None:
@@ -71,7 +72,7 @@ def report_command(
         fine &= write_page(told.pages, html)
     if not fine:
         raise typer.Exit(1)
-    if fail_over is not None and (worth_ns := told.explanation.worth_ns) > nanoseconds(fail_over):
+    if fail_over is not None and (worth_ns := told.worth_ns) > nanoseconds(fail_over):
         complain(f"{us(worth_ns)} could be gained: --fail-over allows {fail_over}")
         raise typer.Exit(FOUND)
 
@@ -81,18 +82,23 @@ def diff_command(
     after: TraceIn,
     is_whole: All = False,
     name: Range = None,
+    since: Since = None,
+    until: Until = None,
     top: Top = MOST_CHANGES,
     json_out: JsonOut = None,
     fail_over: FailOver = None,
 ) -> None:
     """Compare two saved traces: what moved on the critical path, line by line, and why.
 
-    With --fail-over the exit code is 4 if the later run takes longer by more
-    than that.
+    --since and --until are times in each of the two runs. With --fail-over
+    the exit code is 4 if the later run takes longer by more than that.
     """
     old, new = _read(before), _read(after)
-    views = [view_of(run, is_whole=is_whole, name=name, since=None, until=None, top=top) for run in (old, new)]
-    difference = Difference(old, new, *(view.window for view in views))
+    windows = [
+        view_of(run, is_whole=is_whole, name=name, since=since, until=until, top=top, of=path).window
+        for run, path in ((old, before), (new, after))
+    ]
+    difference = Difference(old, new, *windows)
     if str(json_out) != "-":
         say(difference.text(top))
     if json_out is not None and not write_json(difference.data(top), json_out):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acl_py.cli.common import OF_FILES, is_written, option_refused
+from acl_py.cli.common import OF_FILES, is_written
 from acl_py.tools.explanation import View
 from acl_py.trace.rows.timeline import Timeline
 from acl_py.trace.rows.windows import WindowError, between, marked, whole
@@ -44,8 +44,8 @@ JsonOut = Annotated[
 ]
 
 
-def _read_time(text: str | None) -> str | None:
-    """Check a time with its unit."""
+def checked_time(text: str | None) -> str | None:
+    """Return the time that an option names; raise BadParameter if it is none."""
     if text is not None and not _TIME.fullmatch(text.strip()):
         raise typer.BadParameter(f"{text!r} is no time: write 100us, 1.5ms or 2s")
     return text
@@ -56,7 +56,7 @@ FailOver = Annotated[
     typer.Option(
         "--fail-over",
         metavar="TIME",
-        callback=_read_time,
+        callback=checked_time,
         help="End with exit code 4 if more is to be gained than this, as 100us or 1.5ms.",
     ),
 ]
@@ -70,19 +70,30 @@ def nanoseconds(text: str) -> float:
 
 
 def view_of(
-    timeline: Timeline, *, is_whole: bool, name: str | None, since: float | None, until: float | None, top: int
+    timeline: Timeline,
+    *,
+    is_whole: bool,
+    name: str | None,
+    since: float | None,
+    until: float | None,
+    top: int,
+    of: Path | None = None,
 ) -> View:
-    """Return what of *timeline* the options ask for; raise BadParameter if there is no such part of it."""
+    """Return what of *timeline* the options ask for; raise BadParameter if there is no such part of it. *of* is the
+    file of *timeline*, which the message names if there are several.
+    """
     asked = [is_whole, name is not None, since is not None or until is not None]
     if sum(asked) > 1:
         raise typer.BadParameter("--all, --range and --since with --until exclude each other: give one of them")
-    with option_refused(WindowError):
+    try:
         if is_whole:
             return View(whole(timeline), top)
         if name is not None:
             return View(marked(timeline, name), top)
         if since is not None or until is not None:
             return View(between(timeline, since, until), top)
+    except WindowError as error:
+        raise typer.BadParameter(str(error) if of is None else f"{of}: {error}") from error
     return View(None, top)
 
 

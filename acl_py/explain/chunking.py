@@ -12,7 +12,7 @@ from itertools import groupby
 from acl_py.calls.acts import CaptureBegan, Queued, Synchronised
 from acl_py.calls.steps import Name
 from acl_py.explain.cases import Case, EditError, with_fields
-from acl_py.programs.format import Step
+from acl_py.programs.format import Program, Step
 
 SMALLEST = 256 << 10  # bytes of a part: below, the fixed cost of a copy counts more than its overlap
 _ALIGNED = 256  # where parts begin
@@ -30,14 +30,7 @@ def chunk(case: Case, count: int) -> Case:
             f"chunks={count}: step {capture.index} ({capture.op}): the program captures graphs, whose nodes are not "
             "divided; change the capture instead"
         )
-    on_device = case.program.buffers_in("device")
-    chosen = {
-        step.index: buffer
-        for step in case.program.steps
-        if step.work == "copy" and isinstance(step.act, Queued) and step.fields.get("bytes", 0) >= count * SMALLEST
-        for buffer in [_device_end(step, on_device)]
-        if buffer
-    }
+    chosen = divided(case.program, count * SMALLEST)
     if not chosen:
         raise EditError(f"chunks={count}: no asynchronous copy has {count * SMALLEST:,} bytes or more")
     split = set(chosen.values())
@@ -67,6 +60,20 @@ def chunk(case: Case, count: int) -> Case:
 
     note = f"kernels work on parts, and a part takes its part of the time: {', '.join(kernels)}"
     return case.with_steps(change).noting(*([note] if kernels else []))
+
+
+def divided(program: Program, least: int) -> dict[int, str]:
+    """Return the asynchronous copies of *program* between the host and the device that have *least* bytes or more: the
+    device buffer of each step, by its index.
+    """
+    on_device = program.buffers_in("device")
+    return {
+        step.index: buffer
+        for step in program.steps
+        if step.work == "copy" and isinstance(step.act, Queued) and step.fields.get("bytes", 0) >= least
+        for buffer in [_device_end(step, on_device)]
+        if buffer
+    }
 
 
 def _runs(steps: Sequence[Step], is_split: Callable[[Step], bool]) -> Iterator[list[Step]]:

@@ -43,6 +43,7 @@ from device_model.kernel.ranges import MOST
 
 MOST_PRICED = 20  # findings: each needs a run of the whole program
 _SITES = 5  # lines of the program that the last line of a text names
+_IN_WORDS = (Pitfall.EARLY_SEND, Pitfall.LARGE_COPY)  # findings whose edits are no diff of lines
 _MOST_QUEUES = 4096  # the model makes an object for each
 
 
@@ -50,13 +51,15 @@ _MOST_QUEUES = 4096  # the model makes an object for each
 class Priced:
     """A finding with the *answer* of its edit; None if the edit cannot be made, and then *problem* says why.
 
-    *source* is the edit as a diff of the lines of the program, where their text is known.
+    *source* is the edit as a diff of the lines of the program, where their text is known. If it *is_of_part*, a report
+    of a part of the run tells it; its price is that of the whole run.
     """
 
     finding: Finding
     answer: Answer | None
     problem: str = ""
     source: tuple[str, ...] = ()
+    is_of_part: bool = False
 
     @property
     def text(self) -> str:
@@ -65,7 +68,7 @@ class Priced:
 
     def with_source(self, source: Source, before: Program) -> "Priced":
         """Return this with the edit of *source*, whose program *before* the edit is given."""
-        if self.answer is None or self.is_minor or self.finding.pitfall is Pitfall.EARLY_SEND:  # words say it better
+        if self.answer is None or self.is_minor or self.finding.pitfall in _IN_WORDS:  # words say it better
             return self
         return replace(self, source=tuple(source_edits(source, before, self.answer.run.program)))
 
@@ -106,12 +109,13 @@ class Priced:
     def worth(self) -> str:
         """What the edit of the finding is worth, as plain text."""
         if self.finding.pitfall is Pitfall.LATE_RANK and self.answer is None:
-            return f"Worth {us(self.finding.held_ns)} at most."
+            return f"Worth {us(self.finding.held_ns)} at most{' in the whole run' if self.is_of_part else ''}."
         if self.answer is None:
             return f"No price: {self.problem}"
         gain = self.answer.gain_ns
         worth = f"Worth {us(gain)}" if gain > 0 else "Worth nothing" if not gain else f"It costs {us(-gain)} more"
-        text = f"{worth} of {us(self.answer.worked_ns[0])}."
+        run = us(self.answer.worked_ns[0])
+        text = f"{worth} of {f'the {run} of the whole run' if self.is_of_part else run}."
         if gain < 0 and self.answer.reordered:
             text = f"{text.removesuffix('.')}, because of another order: {self.answer.reordered[0]}."
         if self.answer.conflicts:
@@ -206,11 +210,13 @@ def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> list[Priced]:
 
 def _priced_habits(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
     """Yield the habits of the program that cost something, each with the best way to do without."""
-    for habit in habits(asker.case):
-        found = best(asker, habit.ways)
+    for habit in habits(asker.case, asker.plain_timeline):
+        found, rival = best(asker, habit.ways), best(asker, habit.rivals)
         if found is None:
             continue
         way, answer = found
+        if rival is not None and 100 * (answer.gain_ns - rival[1].gain_ns) < asker.worked_ns:
+            continue
         priced = Priced(steps.finding(habit, way.text(answer)), answer)
         if not priced.is_minor:
             yield priced

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
+from acl_py.explore.limits import limited
 from acl_py.explore.outcomes import Outcome, Run
 from acl_py.explore.shrinking import shrink
 from acl_py.explore.strategies import Strategy
@@ -58,20 +59,25 @@ def explore(
     *,
     crew: Crew | None = None,
     saw: Callable[[Outcome], object] = lambda _: None,
+    over_ns: float | None = None,
 ) -> Exploration:
     """Run a program under at most *runs* schedules of *strategy*; *tell* is called with what is found on the way.
 
     The runs are on *crew*, or else one after the other in this process; what is found does not depend on it. *saw* is
-    called with each outcome, in the order of the schedules.
+    called with each outcome, in the order of the schedules. A run that takes more than *over_ns*
+    longer than the one under the default schedule fails.
 
     Raises:
         DefaultFailsError: The program fails under the default schedule; the text is its failure.
+        UntimedError: There is *over_ns*, and outcomes have no times.
     """
     crew = crew or Crew(workers=1)
     default = run(Replay(()))
     saw(default)
     if default.failure:
         raise DefaultFailsError(default.failure)
+    if over_ns is not None:
+        run = limited(run, default, over_ns)
     strategy.saw(default)
     points = len(default.points)
     number = 0

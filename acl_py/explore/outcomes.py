@@ -17,6 +17,7 @@ class Outcome:
         texts: What each deviation did, as a sentence.
         points: All choice points, in order; none if the process did not reach its end.
         findings: What the sanitizer found, if it was asked for.
+        ns: How long its simulations took, in simulated time; 0 unless that was asked for.
     """
 
     failure: str
@@ -24,6 +25,7 @@ class Outcome:
     texts: tuple[str, ...] = ()
     points: tuple[Point, ...] = ()
     findings: tuple[Finding, ...] = ()
+    ns: int = 0
 
 
 Run = Callable[[Decide], Outcome]  # runs the program once

@@ -18,6 +18,7 @@ from time import monotonic
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from acl_py.causes.path import makespan_ns
 from acl_py.compat.acl import hanging
 from acl_py.errors import full_text
 from acl_py.explore.functions import found_by
@@ -49,6 +50,7 @@ class Job:
         register: Python files that register operators, models or kernels.
         options: Those of `acl_py.compat.acl.install`.
         parts: What the sanitizer looks for. If there is nothing, what core kernels find is a failure.
+        is_timed: Whether outcomes have the time that the simulations took.
     """
 
     program: str
@@ -59,6 +61,7 @@ class Job:
     register: tuple[Path, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     parts: frozenset[SanitizerPart] = frozenset()
+    is_timed: bool = False
 
 
 def run(job: Job, decide: Decide) -> Outcome:
@@ -83,12 +86,15 @@ def run(job: Job, decide: Decide) -> Outcome:
         here.close()
         deviations, texts = [], []
         findings: tuple[Finding, ...] = ()
+        ns = 0
         end = _End(_ended(process.exitcode or 0))
         for each in told:
             if isinstance(each, _End):
                 end = each
             elif isinstance(each, _Found):
                 findings = each.findings
+            elif isinstance(each, _Took):
+                ns = each.ns
             elif each is _TOO_LATE:
                 end = _End(f"it did not end within {job.limit_s:g} s of real time")
             else:
@@ -97,7 +103,7 @@ def run(job: Job, decide: Decide) -> Outcome:
         if end.is_unusable:
             raise scripts.ScriptError(end.failure)
         shown = _last_lines(Path(output.name)) if end.failure and not job.is_shown else []
-    return Outcome("\n".join([end.failure, *shown]), tuple(deviations), tuple(texts), end.points, findings)
+    return Outcome("\n".join([end.failure, *shown]), tuple(deviations), tuple(texts), end.points, findings, ns)
 
 
 def _start(process: ForkServerProcess) -> None:
@@ -124,6 +130,12 @@ class _Found(NamedTuple):
     """What the sanitizer has found, however the run ends."""
 
     findings: tuple[Finding, ...]
+
+
+class _Took(NamedTuple):
+    """How long all simulations took, in simulated time."""
+
+    ns: int
 
 
 _Note = tuple[Deviation, str]
@@ -168,12 +180,15 @@ def _run(there: "Connection[Any, Any]", job: Job, decide: Decide, output: str) -
     schedule = Schedule(decide, lambda deviation, text: there.send((deviation, text)))
     try:
         effects = effects_of(job.options.get("effects"))
-        with following(schedule), having(effects), watching(job.parts) as watch:
+        with following(schedule), having(effects), watching(job.parts, keeps_traces=job.is_timed) as watch:
+            views = [partial(_tell_findings, there, watch)] if job.parts else []
+            if job.is_timed:
+                views.append(partial(_tell_time, there, watch))
             code = scripts.run(
                 job.program,
                 job.arguments,
                 job.register,
-                [partial(_tell_findings, there, watch)] if job.parts else (),
+                views,
                 check=partial(_check, job.check),
                 **job.options,
             )
@@ -189,6 +204,11 @@ def _run(there: "Connection[Any, Any]", job: Job, decide: Decide, output: str) -
 def _tell_findings(there: "Connection[Any, Any]", watch: Watch, _: Sequence[Timeline]) -> bool:
     watch.finish()
     there.send(_Found(tuple(watch.findings)))
+    return True
+
+
+def _tell_time(there: "Connection[Any, Any]", watch: Watch, _: Sequence[Timeline]) -> bool:
+    there.send(_Took(sum(makespan_ns(trace.timeline()) for trace in watch.traces or ())))
     return True
 
 

@@ -24,8 +24,8 @@ from acl_py.explain.prices import Priced, notes_of_prices, prices, prices_text
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.recorded import not_known, notes_of
 from acl_py.trace.page import Run
-from acl_py.trace.rows.timeline import Call, Timeline
-from acl_py.trace.rows.windows import Window, worked
+from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.rows.windows import Window, whole, worked
 
 FORM, VERSION = "acl_py report", 1  # of the data
 
@@ -60,10 +60,17 @@ class Explanation:
 
     @property
     def priced(self) -> list[Priced]:
-        """The findings in the window, with their prices; those that are worth most first."""
-        if self.view.window is None:
+        """The findings in the window, with their prices in the whole run; those that are worth most first."""
+        if not self._is_of_part:
             return self._all_priced
-        return [each for each in self._all_priced if self.window.has(each.finding.begin_ns, each.finding.end_ns)]
+        is_in = self._is_in_window
+        found = [each for each in self._all_priced if is_in(each.finding.begin_ns, each.finding.end_ns)]
+        return [replace(each, is_of_part=True) for each in found]
+
+    @property
+    def _is_of_part(self) -> bool:
+        """Whether a part of the run is told that leaves out work or waits."""
+        return self.view.window not in (None, whole(self.timeline))
 
     @cached_property
     def advice(self) -> Words | str:
@@ -80,22 +87,22 @@ class Explanation:
             chosen = Chooser(self.asker, self.timeline, barriers, has_legacy=has_legacy).choose()
         except RacesError as error:
             return f"no advice: {error}"
-        if self.view.window is not None:
-            shown = [each for each in chosen.advice if self._is_in_window(each.way.line.calls)]
-            together = chosen.together if len(shown) == len(chosen.advice) else None
-            chosen = replace(chosen, advice=shown, together=together)
-        of = "this run" if self.view.window is None else "this part"
-        return Words(chosen, self.timeline, self.asker.case.program.steps, of)
+        steps = self.asker.case.program.steps
+        if not self._is_of_part:
+            return Words(chosen, self.timeline, steps)
+        shown = [each for each in chosen.advice if self._are_in_window(each.way.line.calls)]
+        elsewhere = len(chosen.advice) - len(shown)
+        return Words(replace(chosen, advice=shown), self.timeline, steps, elsewhere)
 
-    def _is_in_window(self, calls: Sequence[int]) -> bool:
+    def _are_in_window(self, calls: Sequence[int]) -> bool:
         rows = [self.timeline.calls[index] for index in calls]
-        return not rows or any(self._lasts_in_window(call) for call in rows)
+        return not rows or any(self._is_in_window(call.enter_ns, call.exit_ns) for call in rows)
 
-    def _lasts_in_window(self, call: Call) -> bool:
-        """Whether *call* is made in the window, and does not only end where it begins, or begin where it ends."""
-        if call.enter_ns == call.exit_ns:
-            return self.window.has(call.enter_ns, call.exit_ns)
-        return any(self.window.within(call.enter_ns, call.exit_ns))
+    def _is_in_window(self, begin_ns: int, end_ns: int) -> bool:
+        """Whether this time is in the window, and does not only end where it begins, or begin where it ends."""
+        if begin_ns == end_ns:
+            return self.window.has(begin_ns, end_ns)
+        return any(self.window.within(begin_ns, end_ns))
 
     @cached_property
     def notes(self) -> list[str]:
@@ -104,8 +111,11 @@ class Explanation:
 
     @property
     def worth_ns(self) -> int:
-        """How much shorter the run is with the best finding or piece of advice; 0 if there is none."""
-        gains = [each.answer.gain_ns for each in self.priced if each.answer is not None]
+        """How much shorter the run is with the best finding or piece of advice; 0 if there is none. An edit that leaves
+        work without order gains nothing.
+        """
+        answers = (each.answer for each in self.priced)
+        gains = [each.gain_ns for each in answers if each is not None and not each.conflicts]
         return max([0, *gains, *(each.added_ns for each in self._pieces)])
 
     @property

@@ -70,6 +70,36 @@ def test_the_function_of_check():
 
 
 @pytest.mark.slow
+def test_a_schedule_that_makes_the_run_much_longer(tmp_path):
+    """One deviation is a delay of 1 ms at most."""
+    folder = script(
+        tmp_path,
+        "import acl_py as acl",
+        "async def main():",
+        "    stream, buffer = await acl.CreateStream(name='s'), await acl.Malloc(4096)",
+        "    await acl.MemsetAsync(buffer, 4096, 0, 4096, stream)",
+        "    await acl.SynchronizeStream(stream)",
+        "acl.run(main, device='tiny')",
+    )
+    every = ("--strategy=exhaustive", "--bound=1", "script.py")
+    assert explore("--fail-over", "1.5ms", *every, folder=folder)[0] == 0
+    code, out, err = explore("--fail-over", "900us", *every, folder=folder)
+    assert (code, err) == (4, "")
+    failure, command = out.splitlines()[1], out.splitlines()[-1]
+    assert failure == "it fails: it takes 1,009.1 us, 1,000.0 us more than under the default schedule"
+    assert command == "run it again: acl-py explore --schedule host@1=2 --fail-over 900us script.py"
+    code, out, _ = explore(*shlex.split(command)[5:], folder=folder)
+    assert (code, out.splitlines()[0]) == (4, failure)
+
+
+@pytest.mark.slow
+def test_a_limit_for_a_script_without_a_simulation(tmp_path):
+    code, out, err = explore("--fail-over", "1ms", "script.py", folder=script(tmp_path, "x = 1"))
+    assert (code, out) == (2, "")
+    assert err.startswith("acl-py: --fail-over compares simulated times, but the script ran no simulation")
+
+
+@pytest.mark.slow
 def test_a_script_that_is_right(tmp_path):
     lines = ["import acl, sys", "acl.init()", "ret = acl.rt.set_device(0)", "sys.exit(sys.argv[1:] != ['--runs'])"]
     folder = script(tmp_path, *lines)

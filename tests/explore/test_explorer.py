@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from acl_py.explore.explorer import DefaultFailsError, explore
+from acl_py.explore.limits import UntimedError
 from acl_py.explore.outcomes import Outcome
 from acl_py.explore.shrinking import shrink
 from acl_py.explore.strategies import strategy
@@ -93,3 +94,22 @@ def test_any_number_of_runs_at_the_same_time_finds_the_same_in_the_same_order(na
 
     with ThreadPoolExecutor(3) as executor:
         assert searched(Crew(executor, ahead=7)) == searched(None)
+
+
+def test_a_run_that_takes_much_longer_fails():
+    """Each delay adds 20 or 1000 us: two short ones are allowed, and a long one is not."""
+
+    def run(decide):
+        taken = [decide(point, ("a stream",)) for point in POINTS[:3]]
+        deviations = tuple(
+            Deviation(*point[:2], option) for point, option in zip(POINTS, taken, strict=False) if option
+        )
+        ns = 100_000 + sum((0, 20_000, 1_000_000)[option] for option in taken)
+        return Outcome("", deviations, ("as text",) * len(deviations), POINTS[:3], ns=ns)
+
+    assert explore(run, strategy("exhaustive", bound=2), 100, over_ns=2_000_000).is_complete
+    found = explore(run, strategy("exhaustive", bound=2), 100, over_ns=500_000)
+    assert [str(each) for each in found.failing.deviations] == ["delay@1=2"]
+    assert found.failing.failure == "it takes 1,100.0 us, 1,000.0 us more than under the default schedule"
+    with pytest.raises(UntimedError, match="the script ran no simulation that keeps a trace"):
+        explore(Program((1, 3)), strategy("exhaustive"), 100, over_ns=1)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from acl_py.explain.cases import Case
 from acl_py.explain.habits.habit import Habit
+from acl_py.explain.habits.large_copies import large_copies
 from acl_py.explain.habits.late_pinned import late_pinned
 from acl_py.explain.habits.loops import things_in_loops
 from acl_py.explain.habits.one_stream import work_of_one_stream
@@ -11,10 +12,11 @@ from acl_py.explain.habits.pieces import copies_in_pieces
 from acl_py.explain.habits.priorities import helpful_priorities
 from acl_py.explain.habits.repeated import repeated_launches
 from acl_py.explain.habits.small_kernels import small_kernels
+from acl_py.trace.rows.timeline import Timeline
 
 
-def habits(case: Case) -> Iterator[Habit]:
-    """Yield all habits of the program of *case*."""
+def habits(case: Case, timeline: Timeline) -> Iterator[Habit]:
+    """Yield all habits of the program of *case*, which ran as in *timeline*."""
     program = case.program
     in_loops = [*things_in_loops(program)]
     yield from in_loops
@@ -24,6 +26,7 @@ def habits(case: Case) -> Iterator[Habit]:
     yield from repeated
     yield from small_kernels(case, _indices(repeated))
     yield from work_of_one_stream(program)
+    yield from large_copies(case, timeline)
     yield from helpful_priorities(case)
 
 

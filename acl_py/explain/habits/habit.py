@@ -1,6 +1,6 @@
 """A habit: steps of a program that cost more than they must, and the ways to write them better."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -33,12 +33,16 @@ class Way(NamedTuple):
 
 
 class Habit(NamedTuple):
-    """The *steps* of a habit, the first of which is at its line; *what* they do, and the *ways* to do it better."""
+    """The *steps* of a habit, the first of which is at its line; *what* they do, and the *ways* to do it better.
+
+    If one of the simpler *rivals* is about as good as the best way, the steps are no such habit.
+    """
 
     pitfall: Pitfall
     steps: list[Step]
     what: str
     ways: list[Way]
+    rivals: Sequence[Way] = ()
 
 
 def best(asker: Asker, ways: Iterable[Way]) -> tuple[Way, Answer] | None:

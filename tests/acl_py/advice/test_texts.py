@@ -1,5 +1,7 @@
 """Advice in words: in a terminal and on a page."""
 
+from dataclasses import replace
+
 from chunked import Pipeline, SynchronisesCompute, SynchronisesTwice, WaitsForDownload, recorded
 from small import SIZE, chosen, write
 from small import recorded as small_run
@@ -7,6 +9,7 @@ from small import recorded as small_run
 import acl_py
 from acl_py.advice.choosing import missing
 from acl_py.advice.texts import Words
+from acl_py.causes.path import makespan_ns
 from acl_py.explain.recordings import asker_of
 
 
@@ -27,6 +30,22 @@ def test_all_advice_is_told_together_and_then_each_piece():
             "(in this run, 12 of 12). Remove it. Worth nothing alone, and 640.4 us with the advice above."
         ),
     ]
+
+
+def test_advice_about_a_part_has_the_prices_of_the_whole_run():
+    timeline = recorded(SynchronisesTwice)
+    found = chosen(timeline)
+    steps = asker_of(timeline, "pipeline").case.program.steps
+    part = Words(replace(found, advice=found.advice[1:]), timeline, steps, elsewhere=1)
+    first, piece = part.text.splitlines()
+    assert first == (
+        "advice: all of this, and 1 more in other parts: 2,320.3 us -> 1,214.6 us in the whole run, still ordered"
+    )
+    assert piece.endswith("Worth nothing alone, and 640.4 us with the other advice.")
+    assert part.data()["after_us"] is None
+    assert Words(replace(found, advice=[]), timeline, steps, elsewhere=2).text == (
+        "advice: none: no wait of this part is known to be needless"
+    )
 
 
 def test_what_waits_for_too_much_is_told_what_is_enough():
@@ -92,3 +111,38 @@ def test_a_run_whose_host_was_not_watched_gets_no_advice():
     text = "advice needs accesses of the host: run or record the program with --sanitize"
     assert missing(recorded(Pipeline, sanitize="device")) == text
     assert missing(recorded(Pipeline)) == ""
+
+
+def test_a_program_that_polls_is_told_that_it_may_take_longer():
+    """With the wait the first answer is "done". Without it the program works for 100 us before it asks again."""
+
+    def polls(waits):
+        async def program():
+            one, two, ready = await acl_py.CreateStream(), await acl_py.CreateStream(), await acl_py.CreateEvent()
+            x, y = await acl_py.Malloc(SIZE), await acl_py.Malloc(SIZE)
+            await acl_py.RecordEvent(ready, two)
+            await write[1, one](acl_py.Array(x, "u1"))
+            await write[1, two](acl_py.Array(y, "u1"))
+            if waits > 1:
+                await acl_py.SynchronizeStream(one)
+            if waits:
+                await acl_py.SynchronizeEvent(ready)
+            while await acl_py.StreamQuery(two) is acl_py.Status.NOT_READY:
+                await acl_py.HostWork(100)
+            await acl_py.SynchronizeDevice()
+
+        return small_run(program)
+
+    timeline = polls(waits=2)
+    told = words(timeline)
+    first, *_, last = told.text.splitlines()
+    assert first == "advice: all of this: 24.3 us -> 23.0 us, still ordered"
+    line = polls.__code__.co_firstlineno + 11
+    assert last == (
+        f"  the program asks whether work is done (test_texts.py:{line}): these times have as many queries as this "
+        'run, so if an answer becomes "not yet" with the advice, the program may ask again and take longer'
+    )
+    assert told.data()["notes"] == [last.strip()]
+    assert makespan_ns(polls(waits=0)) - makespan_ns(timeline) > 70_000
+    repeats = words(polls(waits=1))  # and so does its run without this wait, which does nothing
+    assert (len(repeats.advice), "asks" in repeats.text) == (1, False)

@@ -3,9 +3,12 @@
 import pytest
 from listed import MIB, case, copy, copy_now, fill, launch, program, record, step, sync
 
+import acl_py
 from acl_py.causes.findings import Pitfall
 from acl_py.explain.prices import prices
+from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Asker
+from acl_py.trace.rows.windows import worked
 
 PART = MIB // 4
 
@@ -196,3 +199,55 @@ def test_no_stream_is_more_urgent_than_the_most_urgent_one():
     """Under ACL's rules, a stream has the most urgent priority unless the program asks for another."""
     asker = Asker(case(behind_long_kernels(blocks=8 * 20), "acl"))
     assert Pitfall.PRIORITY not in {each.finding.pitfall for each in prices(asker, asker.timeline)}
+
+
+@acl_py.kernel(cost=lambda data: acl_py.Cost(us=300 * data.nbytes / (16 * MIB)))
+def scale(data: acl_py.InOut):
+    """Take 300 us for 16 MiB."""
+
+
+def in_parts(parts, count):
+    """The recording of a program that copies 16 MiB, works on them, and copies them back, in *parts*."""
+
+    async def main():
+        streams = [await acl_py.CreateStream(nonblocking=True) for _ in range(count)]
+        host, data = await acl_py.MallocHost(16 * MIB), await acl_py.Malloc(16 * MIB)
+        size = 16 * MIB // parts
+        for part in range(parts):
+            stream, own, there = streams[part % count], host + part * size, data + part * size
+            await acl_py.MemcpyAsync(there, size, own, size, acl_py.MemcpyKind.HOST_TO_DEVICE, stream)
+            await scale[132, stream](acl_py.Array(there, "u1", size))
+            await acl_py.MemcpyAsync(own, size, there, size, acl_py.MemcpyKind.DEVICE_TO_HOST, stream)
+        for stream in streams:
+            await acl_py.SynchronizeStream(stream)
+        return acl_py.current_simulation().trace.timeline()
+
+    return acl_py.run(main, device="h200", sanitize="device,host", values=False)
+
+
+def large_copies_of(timeline):
+    priced = prices(asker_of(timeline, "program"), timeline)
+    return [each for each in priced if each.finding.pitfall is Pitfall.LARGE_COPY]
+
+
+def test_large_copies_are_priced_in_parts_as_a_person_would_write_them():
+    before = in_parts(1, 1)
+    (one,) = large_copies_of(before)
+    assert one.finding.what == "large copies, of up to 16,777,216 bytes, and nothing runs beside them"
+    assert one.finding.edit.startswith("Copy it in 8 parts of 2,097,152 bytes, launch its kernels once for each part")
+    real_ns = worked(before).ns - worked(in_parts(8, 4)).ns
+    assert one.answer.gain_ns == pytest.approx(real_ns, rel=0.05)
+    assert not one.answer.conflicts
+    assert not large_copies_of(in_parts(8, 4))
+
+
+def test_large_copies_are_no_habit_where_something_simpler_is_as_good():
+    """A copy and a kernel of other bytes, pageable memory, and a copy that is too small for parts."""
+    apart = program(copy("d", "p", "A", 16 * MIB), launch("A", 400, ["e"]), sync(), size=16 * MIB)
+    assert found(apart, Pitfall.ONE_STREAM)
+    assert not found(apart, Pitfall.LARGE_COPY)
+    pageable = program(copy("d", "g", "A", 16 * MIB), launch("A", 400, ["d"]), sync(), size=16 * MIB)
+    assert found(pageable, Pitfall.PAGEABLE)
+    assert not found(pageable, Pitfall.LARGE_COPY)
+    small = program(copy("d", "p", "A", MIB // 4), launch("A", 400, ["d"]), sync())
+    assert not found(small, Pitfall.LARGE_COPY)

@@ -79,10 +79,10 @@ def double(x: acl.InOut):
     np.multiply(x, 2, out=x)
 
 
-async def steps():
+async def steps(count=3, path="run.acl"):
     stream, buffer = await acl.CreateStream(), await acl.Malloc(4096)
     await acl.MemsetAsync(buffer, 4096, 0, 4096, stream)
-    for _ in range(3):
+    for _ in range(count):
         with acl.annotate("step"):
             await double[1, stream](acl.Array(buffer, np.float32))
             await acl.SynchronizeStream(stream)
@@ -90,7 +90,7 @@ async def steps():
         await acl.SynchronizeDevice()
     await acl.Free(buffer)
     await acl.DestroyStream(stream)
-    acl.current_simulation().trace.save("run.acl")
+    acl.current_simulation().trace.save(path)
 
 
 @pytest.fixture
@@ -111,6 +111,36 @@ def test_a_report_of_a_part(saved):
     assert "more lines" in text
     assert report(saved, "--all")[1].startswith("critical path: 137.4 us, the whole run\n")
     assert report(saved, "--until", "100")[1].startswith("critical path: 100.0 us of 137.4 us, from 0.0 to 100.0 us\n")
+
+
+async def two_parts():
+    """Each of two parts has a wait that nothing needs, and a fill that waits in the call."""
+    stream, buffer, out = await acl.CreateStream(), await acl.Malloc(4096), await acl.MallocHost(4096)
+    for name in ("one", "two"):
+        with acl.annotate(name):
+            await double[1, stream](acl.Array(buffer, np.float32))
+            await acl.SynchronizeStream(stream) if name == "one" else await acl.SynchronizeDevice()
+            await acl.Memcpy(out, 4096, buffer, 4096, acl.MemcpyKind.DEVICE_TO_HOST)
+    with acl.annotate("none"):
+        await double[1, stream](acl.Array(buffer, np.float32))
+        await acl.SynchronizeStream(stream)
+    acl.current_simulation().trace.save("parts.acl")
+
+
+def test_prices_in_a_report_of_a_part_say_that_they_are_of_the_whole_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    acl.run(two_parts, device="tiny", rules="cuda", sanitize="device,host")
+    text = report("parts.acl", "--range", "one")[1]
+    joint = "advice: all of this, and 1 more in other parts: 143.2 us -> 137.2 us in the whole run, still ordered"
+    assert joint in text
+    assert "Remove it. Worth 3.0 us of the 143.2 us of the whole run.\n" in text
+    assert "alone. Worth 9.0 us of the 143.2 us of the whole run.\n" in text
+    text = report("parts.acl", "--range", "none")[1]
+    assert "advice: none: no wait of this part is known to be needless\nfindings: none" in text
+    for options in ((), ("--all",)):
+        text = report("parts.acl", *options)[1]
+        assert "advice: all of this: 143.2 us -> 137.2 us, still ordered\n" in text
+        assert "alone. Worth 9.0 us of 143.2 us.\n" in text
 
 
 @pytest.mark.parametrize(
@@ -195,6 +225,49 @@ def test_a_report_fails_where_more_is_to_be_gained_than_allowed(saved):
     code, text = report(saved, "--fail-over", "1us")
     assert code == 4
     assert text.splitlines()[-1].endswith("us could be gained: --fail-over allows 1us")
+
+
+def test_a_what_if_counts_for_the_limit_as_a_finding_does(saved):
+    """Half of each kernel is worth 60 us, more than any finding."""
+    half = ("--what-if", "kernel:double=0.5x")
+    assert report(saved, *half, "--fail-over", "60.1us")[0] == 0
+    code, text = report(saved, *half, "--fail-over", "59us")
+    assert (code, text.splitlines()[-1]) == (4, "60.0 us could be gained: --fail-over allows 59us")
+    assert report(saved, "--until", "60", *half, "--fail-over", "59us")[0] == 0  # one kernel is in that part
+
+
+def test_a_what_if_that_leaves_work_without_order_is_no_gain(tmp_path, monkeypatch):
+    """Only the legacy stream orders the copy and the kernel on the same bytes."""
+    monkeypatch.chdir(tmp_path)
+
+    async def main():
+        stream, buffer, host = await acl.CreateStream(), await acl.Malloc(1 << 16), await acl.MallocHost(1 << 16)
+        host.numpy(np.float32)[:] = 1
+        await acl.MemcpyAsync(buffer, 1 << 16, host, 1 << 16, acl.MemcpyKind.HOST_TO_DEVICE, acl.LEGACY_STREAM)
+        await double[1, stream](acl.Array(buffer, np.float32))
+        await acl.SynchronizeDevice()
+        acl.current_simulation().trace.save("run.acl")
+
+    acl.run(main, device="tiny", rules="cuda", sanitize="device,host")
+    ((_, before, after),) = answers("run.acl", "--what-if", "nonblocking")
+    assert before - after > 5
+    assert "no fix" in report("run.acl", "--what-if", "nonblocking")[1]
+    assert report("run.acl", "--what-if", "nonblocking", "--fail-over", "5us")[0] == 0
+
+
+def test_a_difference_of_parts(saved):
+    """The first step of each run is in the part, and the file of a run that has no such part is named."""
+
+    def diff(*options):
+        done = CliRunner().invoke(app, ["diff", saved, "later.acl", *options])
+        return done.exit_code, " ".join(done.output.replace("│", " ").split())
+
+    acl.run(steps, 2, "later.acl", device="tiny", sanitize="device,host")
+    assert diff("--until", "60")[1].endswith("60.0 us before, 60.0 us after: no difference")
+    assert diff("--since", "60")[1].startswith("77.4 us before, 34.4 us after: 43.0 us less")
+    code, text = diff("--since", "100")
+    assert (code, "later.acl: nothing lies between 100.0 and 94.4 us: the run lasts" in text) == (2, True)
+    assert diff("--all", "--since", "60")[0] == 2
 
 
 def test_a_difference_as_data_and_with_a_limit(saved):
