@@ -57,7 +57,7 @@ FailOver = Annotated[
         "--fail-over",
         metavar="TIME",
         callback=checked_time,
-        help="End with exit code 4 if more is to be gained than this, as 100us or 1.5ms.",
+        help="End with exit code 4 if more than this is to be gained, or is lost in a diff: 100us or 1.5ms.",
     ),
 ]
 
