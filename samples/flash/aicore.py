@@ -151,6 +151,11 @@ def whole(size, unit=SIDE):
     return -(-size // unit) * unit
 
 
+def rows_of(tile: Tile) -> int:
+    """Return the rows of a left factor: the card would read one row alone as a vector, and not as fractals."""
+    return max(tile.rows, 2)
+
+
 class Cube:
     """The cube core of a block: the two products of each tile, from GM through L1, L0A, L0B and L0C to GM."""
 
@@ -180,7 +185,7 @@ class Cube:
         self.b1.FreeTensor(k)
         if tile.is_last:
             self.q1.FreeTensor(self.q)
-        self.multiply(left, right, asc.MmadParams(tile.rows, tile.columns, d), memory.s[slot], memory.config.bc)
+        self.multiply(left, right, asc.MmadParams(rows_of(tile), tile.columns, d), memory.s[slot], memory.config.bc)
         asc.CrossCoreSetFlag(2, asc.PIPE_FIX, SCORES)
 
     def mix(self, tile, slot):
@@ -193,7 +198,7 @@ class Cube:
         right = self.load_right(v, tile.columns, d)
         self.p1.FreeTensor(p)
         self.b1.FreeTensor(v)
-        self.multiply(left, right, asc.MmadParams(tile.rows, d, tile.columns), memory.o[slot], d)
+        self.multiply(left, right, asc.MmadParams(rows_of(tile), d, tile.columns), memory.o[slot], d)
         asc.CrossCoreSetFlag(2, asc.PIPE_FIX, MIXTURE)
 
     def load(self, queue, source, rows, columns, stride):
