@@ -26,7 +26,7 @@ from acl_py.trace.rows.timeline import Timeline
 from device_model.errors import printable
 from device_model.profile import DeviceProfile
 
-MOST_PRICED_OPS = 1_000  # of a run whose findings have prices on a page though nobody has asked to explain it
+MOST_PRICED_OPS = 1_000  # of a run whose findings have prices on a page without --explain
 _USUAL = View()
 # What a terminal shows in colours: lines of the program, what something is worth, and how a part of a report begins.
 _PLACE, _WORTH, _HEAD = r"[\w.-]+\.py:\d+", r"Worth [\d,.]+ us|-> [\d,.]+ us", r"^(critical path|advice|findings)"

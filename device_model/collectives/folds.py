@@ -103,7 +103,7 @@ class FoldedRank(Communicator):
                     exchange.calls[seat] = call
 
     def _delivery(self, call: Call, peer: int) -> tuple[Exchange, int]:
-        """Return the exchange of *call* and its seat: that of the rank that sends and runs, whoever receives."""
+        """Return the exchange of *call* and its seat: that of the rank that runs and sends, also for its receivers."""
         clique, fold = self.clique, self.clique.fold
         assert fold is not None, f"{self!r} is not folded"
         mine, other = self.device.ordinal, clique.ranks[peer].device.ordinal

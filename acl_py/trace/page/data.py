@@ -86,7 +86,7 @@ class Run(NamedTuple):
 
     It is shown from *since_ns*, which is time 0 of the axis, to *until_ns*. By default that is from the first call that
     queued an operation to the last wait, or to the end of a run that failed (windows.py). *critical* is its critical
-    path. *notes* say what prices and edited runs of its program do not contain; None if nobody has looked.
+    path. *notes* say what prices and edited runs of its program do not contain; None before prices were asked for.
     """
 
     title: str

@@ -42,7 +42,7 @@ def whole(what: str, number: Any) -> int:
     """Return *number* as a Python integer.
 
     Raises:
-        TypeError: It is of another type, as after a division with /. *what* says what it is.
+        TypeError: It is of another type, as after a division with /. *what* is its name in the message.
     """
     try:
         return integer(number)
