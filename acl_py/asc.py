@@ -107,11 +107,11 @@ from device_model.aicore.cube.loads import LoadData2DParams as LoadData2DParams
 from device_model.aicore.cube.loads import LoadData2dTransposeParams as LoadData2dTransposeParams
 from device_model.aicore.cube.loads import LoadDataWithTranspose as LoadDataWithTranspose
 from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ as REGIST_MATMUL_OBJ
-from device_model.aicore.cube.matmul import CubeFormat as CubeFormat
 from device_model.aicore.cube.matmul import Matmul as Matmul
-from device_model.aicore.cube.matmul import MatmulType as MatmulType
 from device_model.aicore.cube.matmul_cube import DataCopyOutParams as DataCopyOutParams
 from device_model.aicore.cube.matmul_cube import MatmulCallBackFunc as MatmulCallBackFunc
+from device_model.aicore.cube.matmul_operands import CubeFormat as CubeFormat
+from device_model.aicore.cube.matmul_operands import MatmulType as MatmulType
 from device_model.aicore.cube.matmul_tiling import TCubeTiling as TCubeTiling
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling as multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import Mmad as Mmad

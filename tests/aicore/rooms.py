@@ -21,7 +21,7 @@ ROOMS = {
     "gather and sort": ("vector.gather", "vector.transdata", "vector.sort"),
     "functions made of vector instructions": ("functions",),
     "cube": ("cube.loads", "cube.im2col", "cube.mmad", "cube.fixpipe"),
-    "Matmul": ("cube.matmul", "cube.matmul_cube", "cube.matmul_tiling"),
+    "Matmul": ("cube.matmul", "cube.matmul_operands", "cube.matmul_cube", "cube.matmul_tiling"),
     "debugging": ("core.debug",),
 }
 

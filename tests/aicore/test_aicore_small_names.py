@@ -8,7 +8,8 @@ from instructions import half, in_ub, on_core, single
 from device_model.aicore.core.debug import Trap
 from device_model.aicore.core.names import HardEvent, KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
-from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
+from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, Matmul
+from device_model.aicore.cube.matmul_operands import CubeFormat, MatmulType
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
 from device_model.aicore.flags.queues import TBuf, TQue
 from device_model.aicore.flags.tpipe import PopStackBuffer, TPipe
