@@ -49,6 +49,8 @@ From the top down; each room imports only from those below it:
     core/           one core
         debug           printf, DumpTensor, assert_
         blocks          GetBlockIdx and other questions of a kernel about its place
+        registers       the system counter, the control register
+        lists           arguments that are lists of tensors
         tensors         LocalTensor, GlobalTensor, GlobalBuffer
         machine         Core: issues instructions and orders them; BlockStrand: a block that can wait for other cores
         memories        local memories, and allocations in GM
@@ -56,6 +58,7 @@ From the top down; each room imports only from those below it:
         findings        the rules that a kernel can break; failed assertions
         program         Instruction, Program: the record of what a core executed
         spec            CoreSpec: sizes, rates and costs of the cores of a card
+        counter         numbers from the system counter, known when a launch has its times
         names           pipes, events between them, positions of tensors
 
 `device_model.kernel` has what all kernels on simulated cores share. Read core/program.py and core/machine.py first.

@@ -109,7 +109,7 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
 
     def view(self, argument: Argument, memory: GlobalMemory) -> GlobalBuffer:
         """Return *argument* as a buffer in GM."""
-        return GlobalBuffer(memory, argument.start, argument.stop - argument.start, argument.dtype)
+        return GlobalBuffer(memory, argument.start, argument.stop - argument.start, argument.dtype, argument.shape)
 
     def free_times(self, result: Result) -> Sequence[tuple[int, int]]:
         """Return how long each AI core is taken: until the last of its cube and vector cores is done."""

@@ -110,7 +110,16 @@ def run(
         )  # fmt: skip
         if timing:
             result.timeline = play(result.programs, spec, l2)
+            _finish_late(result.programs)
     return result
+
+
+def _finish_late(programs: Sequence[Program]) -> None:
+    """Do what had to wait for the times of the instructions."""
+    for program in programs:
+        for finish in program.late:
+            finish()
+        program.late.clear()
 
 
 class Beside(NamedTuple):
@@ -153,6 +162,7 @@ def run_beside(
         for index, program in enumerate(programs):
             program.index = index
         timeline = play(programs, spec, l2)
+        _finish_late(programs)
     for result in results:
         result.timeline = timeline
     return results
@@ -252,13 +262,19 @@ def _give_up(waiting: Sequence[BlockStrand]) -> None:
 
 
 def _arguments(args: Sequence[Any], memories: dict[int, GlobalMemory], what: str) -> list[Any]:
-    """Return *args* with each array replaced by a buffer in GM; arrays over one memory share their allocation, of those
-    in *memories*, too. Messages call them *what* and a number.
+    """Return *args* with each array, and those in lists, replaced by a buffer in GM.
+
+    Arrays over one memory share their allocation, of those in *memories*, too. Messages call them *what* and a number.
     """
-    return [
-        _buffer(arg, f"{what} {index}", memories) if isinstance(arg, np.ndarray) else arg
-        for index, arg in enumerate(args)
-    ]
+    return [_argument(arg, f"{what} {index}", memories) for index, arg in enumerate(args)]
+
+
+def _argument(arg: Any, name: str, memories: dict[int, GlobalMemory]) -> Any:
+    if isinstance(arg, np.ndarray):
+        return _buffer(arg, name, memories)
+    if isinstance(arg, list | tuple) and any(isinstance(each, np.ndarray) for each in arg):
+        return [_argument(each, f"{name}[{place}]", memories) for place, each in enumerate(arg)]
+    return arg
 
 
 def _buffer(array: npt.NDArray[Any], name: str, memories: dict[int, GlobalMemory]) -> GlobalBuffer:
@@ -272,4 +288,4 @@ def _buffer(array: npt.NDArray[Any], name: str, memories: dict[int, GlobalMemory
         data = root.reshape(-1).view(np.uint8)
         memory = memories[id(root)] = GlobalMemory(data, name)
     offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-    return GlobalBuffer(memory, offset, array.nbytes, array.dtype)
+    return GlobalBuffer(memory, offset, array.nbytes, array.dtype, array.shape)

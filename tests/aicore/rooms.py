@@ -10,7 +10,8 @@ TABLE = re.compile(r"(?<=<!-- names -->\n).*?(?=<!-- end of names -->)", re.DOTA
 # What a row is called, and the modules of device_model.aicore whose names it has.
 ROOMS = {
     "place of a block": ("core.blocks",),
-    "tensors": ("core.tensors",),
+    "tensors": ("core.tensors", "core.lists"),
+    "registers and the counter": ("core.registers",),
     "buffers and queues": ("flags.tpipe", "flags.queues", "flags.allocator"),
     "flags and barriers": ("flags.sync", "flags.crossing"),
     "copies and atomics": ("moving.copies", "moving.atomics"),

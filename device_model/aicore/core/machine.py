@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from sys import _getframe
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from device_model.aicore.core.counter import SystemCycle
 from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.hazards import ALWAYS, Clock
 from device_model.aicore.core.memories import Bytes, GlobalMemory, LocalMemory, Memory, Range
@@ -90,6 +91,7 @@ class Core:
         "program",
         "ratio",
         "remote",
+        "saturates",
         "scalar",
         "seqs",
         "spec",
@@ -139,6 +141,7 @@ class Core:
         self.mask: tuple[int, ...] = ALL_LANES  # of SetVectorMask, lowest word first
         self.counts_mask = False
         self.pad_value: Any = None  # what SetPadValue has set
+        self.saturates = False  # whether results of half and bfloat16 do
         self.atomic: Combining | None = None  # how copies are combined with the bytes in GM
         # Flags, by 8 * event + id: the SetFlag that set it, and the clock of its pipe at that moment.
         self.events = frozenset(EVENTS_OF[self.core_type])
@@ -244,11 +247,16 @@ class Core:
             tensor.view[index] = value
 
         memory = tensor.memory
+        late = isinstance(value, SystemCycle) and type(memory) is GlobalMemory
+        if late:
+            known, value = value, 0
         written = self.issue(
             Pipe.S, "SetValue", 0, self.spec.set_value, (), ((memory, at, at + tensor.dtype.itemsize),), store
         )
         if type(memory) is GlobalMemory:
             self._write_line(memory, at // LINE, written)
+        if late and self.values:
+            self.program.late.append(lambda: _store_late(tensor, index, at, known, written))
 
     def _write_line(self, memory: GlobalMemory, line: int, written: Instruction) -> None:
         self.dirty_lines.setdefault((memory, line), written)
@@ -435,6 +443,13 @@ def _compute_with(stale: Sequence[Stale], writes: Sequence[Range], compute: Call
                 if low < high:
                     kept[low - start : high - start] = memory.bytes[low:high]
         memory.bytes[start:stop] = kept
+
+
+def _store_late(tensor: Any, index: int, at: int, value: SystemCycle, written: Instruction) -> None:
+    """Store what *written* has written, now that it is known, unless another instruction has written there since."""
+    last = tensor.memory.shadow.writer_of(at)
+    if last is None or last is written:
+        tensor.view[index] = int(value)
 
 
 def _refuse_read_only(instruction: Instruction, writes: Sequence[Range]) -> None:

@@ -26,6 +26,7 @@ from device_model.aicore.cube.matmul_requests import (
     vectors_of,
 )
 from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling
+from device_model.aicore.cube.mmad import HF32Mode, HF32TransMode, SetHF32Mode, SetHF32TransMode
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
@@ -237,6 +238,42 @@ class Matmul(Product):
         self._send(message, Pipe.MTE3)
         if sync:
             self.WaitIterateAll()
+
+    def SetHF32(self, enable_hf32: bool = False, trans_mode: int = 0) -> None:  # Ascend C's order
+        """Round A and B of float to HF32, which takes half the time (Ascend C: SetHF32); see SetHF32Mode.
+
+        Args:
+            enable_hf32: Whether to round.
+            trans_mode: Which of two numbers that are equally near is taken: 0 the even one, 1 that nearer to zero.
+
+        Raises:
+            KernelError: The kernel has vector cores, or *trans_mode* is another number.
+        """
+        if self._cube is None:
+            raise KernelError("SetHF32 on a vector core", "a Matmul has it in kernels on cube cores alone: AIC_ONLY")
+        if trans_mode not in (0, 1):
+            raise KernelError(f"SetHF32 with trans_mode {trans_mode!r}", "it is 0 or 1")
+        SetHF32Mode(HF32Mode(int(enable_hf32)))
+        SetHF32TransMode(HF32TransMode(trans_mode))
+
+    def SetWorkspace(self, addr: GlobalTensor | GlobalBuffer, size: int | None = None) -> None:
+        """Give the object room in GM for pieces of C on their way to UB (Ascend C: SetWorkspace).
+
+        It is in place of the buffer of REGIST_MATMUL_OBJ, and belongs to this core alone.
+
+        Args:
+            addr: The room.
+            size: Its elements; by default all of *addr*.
+
+        Raises:
+            KernelError: It has too few elements, or another type than C.
+        """
+        dtype = dtype_of(self.c.dtype)
+        room = addr if isinstance(addr, GlobalTensor) else GlobalTensor(dtype).SetGlobalBuffer(addr, size)
+        least = WORKSPACE_TILES * self._tiled.base_m * self._tiled.base_n
+        if room.dtype != dtype or room.size < least:
+            raise KernelError(f"SetWorkspace({room!r})", f"give it {least} elements of {dtype}, or more")
+        self._workspace = room[:least]
 
     def WaitIterateBatch(self) -> None:
         """Wait until C of the last IterateBatch is stored (Ascend C: WaitIterateBatch); on a cube core it is."""
