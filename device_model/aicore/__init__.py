@@ -21,9 +21,12 @@ From the top down; each room imports only from those below it:
         unit_flags                          flags for blocks of L0C
     functions/      functions of whole tensors, made of vector instructions
         rounding activations powers         to whole numbers, logarithms; Sigmoid and others; Power, Sin, Erf and others
-        quantised                           AscendDequant
+        quantised quantising                AscendDequant; AscendQuant and AscendAntiQuant
+        means padding                       ReduceMean, Fmod, limits; Pad and UnPad
         rows sorting                        Broadcast, Sum, Fill; Sort and what goes with it
-        softmax norms matrices              SoftMax, RmsNorm, LayerNorm; instructions over all rows of a matrix
+        softmax softmax_results             SoftMax; its logarithm, the front of its gradient and others
+        norms welford                       RmsNorm, LayerNorm and others; mean and variance of parts of a row
+        matrices                            instructions over all rows of a matrix
         makers scratch                      their forms; temporary buffers, and the pieces that fit them
     vector/         the vector unit
         gather transdata select sort        rearrange; transpose blocks; compare and select; sort and merge
@@ -34,8 +37,10 @@ From the top down; each room imports only from those below it:
     flags/          order between instructions
         stages          pipelines of stages, with queues or with raw events
         tpipe           TPipe: divides the local memories among queues
+        bufpool         TBufPool: a part of a memory that is divided further
         queues          TQue, TQueBind, TBuf
         allocator       LocalMemAllocator: memory without a TPipe
+        posting         IBSet and IBWait: one core tells another one through GM
         crossing        flags between cores, SyncAll
         sync            flags, event ids, barriers
         pool            buffers that rest before they are handed out again

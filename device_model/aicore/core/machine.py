@@ -35,7 +35,7 @@ _TO_GM = (Pipe.MTE3, Pipe.FIX)
 EVENT_IDS = 8  # per HardEvent
 # Instructions that may read bytes of no use: all of a table of which some elements are gathered, and whole repeats,
 # which comparisons take.
-_READ_MORE = ("Gather", "Compare", "Compares")
+_READ_MORE = ("Gather", "Gatherb", "Compare", "Compares")
 _INSERTED = (
     ", which the vendor's compiler inserts: @asc.kernel(auto_sync=True) does so, here and wherever else one is missing"
 )
