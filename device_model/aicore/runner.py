@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from device_model.aicore.core.findings import KernelAssertionError
 from device_model.aicore.core.machine import BlockStrand, Core
-from device_model.aicore.core.memories import GlobalMemory
+from device_model.aicore.core.memories import POISON, GlobalMemory
 from device_model.aicore.core.names import CoreType, KernelType
 from device_model.aicore.core.program import Direction, Message, Program
 from device_model.aicore.core.spec import CoreSpec
@@ -78,6 +78,7 @@ def run(
     auto_sync: bool = False,
     timing: bool = True,
     values: bool = True,
+    fill: bytes = POISON,
     l2: Cache | None = None,
 ) -> Result:
     """Run a kernel on simulated cores.
@@ -95,6 +96,7 @@ def run(
             vendor's compiler can do. Needs *hazards*.
         timing: Whether to work out the times of the instructions.
         values: Whether instructions compute. Without values a kernel that looks at what memory holds cannot go on.
+        fill: Two bytes that local memories hold everywhere before their first write.
         l2: What earlier launches with the same arguments left in the L2, to which this one adds; by default it is
             empty.
 
@@ -106,7 +108,7 @@ def run(
     with no_collections():
         result = _run(
             Beside(kernel, block_dim, _arguments(args, {}, "argument"), kind), spec,
-            hazards=hazards, weak=weak, auto_sync=auto_sync, timing=timing, values=values,
+            hazards=hazards, weak=weak, auto_sync=auto_sync, timing=timing, values=values, fill=fill,
         )  # fmt: skip
         if timing:
             result.timeline = play(result.programs, spec, l2)
@@ -177,6 +179,7 @@ def _run(
     auto_sync: bool = False,
     timing: bool = True,
     values: bool = True,
+    fill: bytes = POISON,
 ) -> Result:
     """Run all blocks of a kernel, without times; the arguments are what the kernel gets."""
     kernel, block_dim, args, kind = launch
@@ -200,6 +203,7 @@ def _run(
         weak=weak,
         auto_sync=auto_sync,
         values=values,
+        fill=fill,
     )
     for block in range(block_dim):
         for core_type, count in ((CoreType.AIC, kind.cubes), (CoreType.AIV, kind.vectors)):

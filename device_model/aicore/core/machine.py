@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from device_model.aicore.core.counter import SystemCycle
 from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.hazards import ALWAYS, Clock
-from device_model.aicore.core.memories import Bytes, GlobalMemory, LocalMemory, Memory, Range
+from device_model.aicore.core.memories import POISON, Bytes, GlobalMemory, LocalMemory, Memory, Range
 from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF, CoreType, HardEvent, Pipe, Space
 from device_model.aicore.core.program import Flow, Instruction, Kind, Message, Program
 from device_model.aicore.core.spec import CoreSpec
@@ -77,6 +77,7 @@ class Core:
         "dirty_lines",
         "events",
         "fetched",
+        "fill",
         "findings",
         "flag_clocks",
         "flags",
@@ -118,8 +119,10 @@ class Core:
         weak: bool,
         auto_sync: bool,
         values: bool = True,
+        fill: bytes = POISON,
     ) -> None:
         self.values = values  # whether instructions compute
+        self.fill = fill  # what local memories hold before their first write
         self.program = program
         self.instructions = program.instructions
         self.index = program.index
@@ -419,7 +422,7 @@ class Core:
                     f"{self.program} has no {space}",
                     f"a core of type {self.core_type} has {', '.join(map(str, SPACES_OF[self.core_type]))}",
                 )
-            memory = self.memories[space] = LocalMemory(space, self.spec.space_bytes[space])
+            memory = self.memories[space] = LocalMemory(space, self.spec.space_bytes[space], self.fill)
         return memory
 
     @property

@@ -1,7 +1,7 @@
 """SelectWithBytesMask, which selects by a byte or word for each element, and DropOut."""
 
 from operator import index as integer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from device_model.aicore.core.names import BLOCK, CMPMODE, SELMODE, RoundMode
 from device_model.aicore.core.tensors import LocalTensor, float32, half, int16, int32, uint8, uint16
@@ -110,7 +110,7 @@ def DropOut(
     dst: LocalTensor,
     src: LocalTensor,
     mask: LocalTensor,
-    *operands: LocalTensor | float | DropOutShapeInfo,
+    *operands: Any,
     drop_out_mode: int = 0,
 ) -> None:
     """Dst = src / keep_prob where the mask is not 0, and 0 elsewhere (Ascend C: DropOut).
@@ -132,7 +132,6 @@ def DropOut(
     if len(rest) != 2 or not isinstance(rest[1], DropOutShapeInfo):
         raise TypeError(f"DropOut takes keep_prob and DropOutShapeInfo behind its tensors, not {operands}")
     keep, info = rest
-    assert isinstance(keep, float | int)
     check_type("DropOut", "dst", dst, FLOATS)
     check_type("DropOut", "src", src, (dst.dtype.name,))
     check_type("DropOut", "mask", mask, ("uint8",))
