@@ -54,11 +54,13 @@ def find(what: str) -> list[Entry]:
 
 def near(what: str) -> list[str]:
     """Return up to five codes that look like *what*, as texts."""
-    if what.lstrip("-").isdigit():
-        by_distance = sorted(table(), key=lambda entry: abs(entry.number - int(what)))
-        return [f"{entry.number} {entry.name}" for entry in by_distance[:3]]
     from difflib import get_close_matches  # only messages need it
 
+    if what.lstrip("-").isdigit():
+        numbers = {str(entry.number): entry for entry in table()}
+        mistyped = [numbers[each] for each in get_close_matches(what, numbers, 1, 0.9)]
+        by_distance = sorted(table(), key=lambda entry: abs(entry.number - int(what)))
+        return [f"{entry.number} {entry.name}" for entry in dict.fromkeys([*mistyped, *by_distance[:3]])]
     names = {spelling: entry for entry in table() for spelling in _spellings(entry)}
     similar = dict.fromkeys(names[each] for each in get_close_matches(what.lower(), names, 5, 0.6))
     return [f"{entry.number} {entry.name}" for entry in similar]
