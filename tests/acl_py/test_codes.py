@@ -41,6 +41,8 @@ def test_every_kind_of_failure_has_advice():
         ("ACL_ERROR_RT_CONTEXT_NULL", ("107002",)),
         ("700", ("cudaErrorIllegalAddress", "FreeAsync()")),
         ("illegaladdress", ("700", "cudaErrorIllegalAddress")),
+        ("CUDA_ERROR_ILLEGAL_ADDRESS", ("cudaErrorIllegalAddress", "an index outside its array")),
+        ("CUDA_ERROR_OUT_OF_MEMORY", ("cudaErrorMemoryAllocation",)),
         ("107000", ("StreamWaitEvent()", "an argument is out of its range", "the kind of a copy")),
         ("507899", ("DRV_INTERNAL_ERROR", "fault rule")),
         ("100013", ("ACL_ERROR_PARSE_MODEL", "No simulation gives this code")),

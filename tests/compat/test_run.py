@@ -142,6 +142,12 @@ def _stub(tmp_path):
     return folder
 
 
+def test_a_module_for_cuda_that_is_missing_names_the_packages(run):
+    done = run("import cuda.nothing_of_this_name")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "acl-py: pip install 'acl-py[cuda]' (in a clone of acl_py, '.[cuda]')"
+
+
 def test_the_summary_comes_when_all_is_over(run):
     """Behind threads, atexit and finalizers: scripts free what they have in all of these."""
     script = """\
