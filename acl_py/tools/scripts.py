@@ -101,7 +101,7 @@ def run(
     The *register* files run first: they register the functions of models and operators. Each of the *views* gets the
     recordings that *watch* has kept, after the summary, however the run ends, unless a signal kills it. The watch ends
     before. *options* are those of `acl_py.compat.acl.install`. With a simulated *clock* the script's own modules have
-    another `time` (own_modules.py); in processes that the script starts anew, `time` is Python's. A *strict* run
+    another `time` (own_modules.py); in processes that the script starts again, `time` is Python's. A *strict* run
     returns 4 instead of 0 if the summary lists failed calls or findings. So does a *sanitized* one, if its report is
     not brief and there are findings; they come before the views. Before both, it is 5 instead of 0 if a view could not
     write its file. *check* is called with the script's module when the

@@ -157,7 +157,7 @@ class Launchable(Generic[P]):
         """The kernel for launches whose results nobody needs: they take the time that they take, and write nothing.
 
         What they would have written is not known from their ends on, until other work overwrites it. A copy, a kernel
-        or a view that reads it is refused with the name of the kernel. On a card the kernel computes as ever.
+        or a view that reads it is refused with the name of the kernel. On a card the kernel computes as usual.
         """
         return self._twin()
 

@@ -97,7 +97,7 @@ def test_a_program_that_has_changed_runs_anew(tmp_path, monkeypatch):
     store = tmp_path / "store.jsonl"
     acl_py.sweep(programs.chunks, {"count": [1]}, workers=1, store=store)
     monkeypatch.setattr(programs, "FACTOR", 5)
-    with pytest.warns(UserWarning, match=r"store\.jsonl: 1 of 2 points run anew: the program, its module, the card"):
+    with pytest.warns(UserWarning, match=r"store\.jsonl: 1 of 2 points run again: the program, its module, the card"):
         changed = acl_py.sweep(programs.chunks, {"count": [1, 2]}, workers=1, store=store)
     assert [row.returned["sum"] for row in changed] == [15 << 16] * 2
     assert acl_py.sweep(programs.chunks, {"count": [1, 2]}, workers=1, store=store) == changed
@@ -335,7 +335,7 @@ def test_a_row_of_another_card_of_the_same_name_runs_anew(tmp_path):
     acl_py.sweep(programs.chunks, grid, workers=1, store=store)
     assert lines(log) == ["1 1"], "a comment changes nothing"
     card.write_text(text.replace("depth = { value = ", "depth = { value = 1"), encoding="utf-8")
-    with pytest.warns(UserWarning, match="1 of 1 points run anew"):
+    with pytest.warns(UserWarning, match="1 of 1 points run again"):
         acl_py.sweep(programs.chunks, grid, workers=1, store=store)
     assert lines(log) == ["1 1", "1 1"]
 

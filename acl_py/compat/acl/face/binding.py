@@ -260,7 +260,7 @@ def _advice(value: object) -> Iterator[str]:
         yield "functions of acl return (value, ret): pass the value alone"
     elif isinstance(value, bytes):
         yield "pass its address: acl.util.bytes_to_ptr(data)"
-    elif hasattr(value, "__array_interface__") and getattr(value, "ndim", 0):  # numbers of NumPy have one, too
+    elif hasattr(value, "__array_interface__") and getattr(value, "ndim", False):  # numbers of NumPy have one, too
         yield "pass its address: acl.util.numpy_to_ptr(array)"
 
 
