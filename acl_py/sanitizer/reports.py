@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
 
-from acl_py.findings import FAILURE, Access, Finding, Kind
+from acl_py.findings import FAILURE, NO_SOURCE, Access, Finding, Kind
 from acl_py.sanitizer.suppressions import Suppression
 from device_model.errors import listed
 from device_model.frozen import Frozen
@@ -68,6 +68,13 @@ class Report(Frozen):
         ]
         return "\n".join([self.headline, *lines, *(f"note: {note}" for note in self.notes)])
 
+    @property
+    def mistakes(self) -> list[str]:
+        """The text of each finding that counts, and below it its fix: as a page shows it."""
+        return [
+            "\n".join((f"{each} [{each.id}]", *([f"fix: {each.fix}"] if each.fix else ()))) for each in self.findings
+        ]
+
     def brief(self) -> str:
         """Return a line for each of the first findings, and its fix; "" if there is nothing to say."""
         lines = []
@@ -79,7 +86,7 @@ class Report(Frozen):
             lines.append(f"  and {len(self.findings) - _BRIEF:,} more")
         if lines:
             lines.insert(0, f"{self.headline}; --sanitize shows the details, and makes the exit code 4")
-        return "\n".join([*lines, *(note for note in self.notes if note.startswith(FAILURE))])
+        return "\n".join([*lines, *(note for note in self.notes if note.startswith((FAILURE, NO_SOURCE)))])
 
     @property
     def headline(self) -> str:
@@ -201,7 +208,7 @@ def _plain(finding: Finding) -> dict[str, Any]:
 
 def _result(finding: Finding, kinds: Sequence[Kind], folder: Path) -> dict[str, Any]:
     fix = f" Fix: {finding.fix}." if finding.fix else ""
-    places = [_location(access, folder) for access in finding.accesses]
+    places = [_location(access, folder) for access in finding.accesses if access.file or _place(access)[1]]
     result: dict[str, Any] = {
         "ruleId": finding.kind.word,
         "ruleIndex": kinds.index(finding.kind),
@@ -245,7 +252,7 @@ def _artifact(access: Access, folder: Path) -> dict[str, str]:
 
 def _place(access: Access) -> tuple[str, int]:
     """Return the name of the file of *access*, and its line; 0 if there is none."""
-    name, _, line = access.site.rpartition(":")
+    name, _, line = access.site.rpartition(" (")[2].removesuffix(")").rpartition(":")  # PTX line 80 (kernels.py:12)
     return (name, int(line)) if line.isdigit() else (access.site, 0)
 
 
@@ -260,9 +267,9 @@ def _relative(access: Access, folder: Path) -> str:
 
 def _annotation(finding: Finding, folder: Path) -> Iterator[str]:
     where = ""
-    if finding.accesses:
-        last = finding.accesses[-1]
-        where = f" file={_property(_relative(last, folder))},line={_place(last)[1] or 1},title={_property(finding.id)}"
+    last = next((each for each in reversed(finding.accesses) if _place(each)[1]), None)
+    if last is not None:
+        where = f" file={_property(_relative(last, folder))},line={_place(last)[1]},title={_property(finding.id)}"
     fix = f"\nfix: {finding.fix}" if finding.fix else ""
     yield f"::warning{where}::{_data(f'{finding}{fix}')}"
 
