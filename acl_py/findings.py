@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # most programs have no core kernel, and the package takes as
     from device_model.kernel.findings import KernelRule
 
 _held: "list[Finding] | None" = None  # None: each is written at once
-NO_SOURCE = "lines of kernels are those of their PTX"  # how the note begins that says how to get those of the source
 FAILURE = "the sanitizer failed"  # how the note begins that says that it watches no more
 
 

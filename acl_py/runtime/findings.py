@@ -7,18 +7,13 @@ however many launches make it.
 import sys
 from typing import TYPE_CHECKING
 
-from acl_py.findings import NO_SOURCE, Finding, Findings, Kind, access_at
+from acl_py.findings import Finding, Findings, Kind, access_at
 from device_model.observe import Observer
 from device_model.ops import Op
 
 if TYPE_CHECKING:  # most programs have no core kernel, and the package takes as long to import as all the rest
     from device_model.kernel.findings import Finding as Mistake
     from device_model.kernel.results import Result
-
-_LINEINFO = (
-    "compile them with lineinfo=True (numba.cuda.jit, ProgramOptions of cuda.core) or -lineinfo (nvcc, ptx.compile) "
-    "for those of the source"
-)
 
 
 class Speaker(Observer):
@@ -35,8 +30,6 @@ class Speaker(Observer):
     def finding(self, op: Op, finding: "Mistake") -> None:
         """Add a mistake to the findings."""
         self._findings.add(_finding_of(op, finding))
-        if any(getattr(site, "file", None) == "" for site in finding.sites):  # of PTX without .loc
-            self._findings.note(f"{NO_SOURCE}: {_LINEINFO}")
 
 
 def _finding_of(op: Op, mistake: "Mistake") -> Finding:

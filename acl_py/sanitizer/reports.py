@@ -1,13 +1,14 @@
 """Reports: findings as text, JSON, SARIF 2.1.0, and annotations of GitHub."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
 
-from acl_py.findings import FAILURE, NO_SOURCE, Access, Finding, Kind
+from acl_py.findings import FAILURE, Access, Finding, Kind
 from acl_py.sanitizer.suppressions import Suppression
 from device_model.errors import listed
 from device_model.frozen import Frozen
@@ -29,6 +30,11 @@ _MEANINGS = {
     Kind.KERNEL: "A core kernel breaks a rule of its language.",
 }
 _BRIEF = 10  # findings in a brief report
+_PTX = re.compile(r"PTX line \d+(?: \((.+):(\d+)\))?")  # with the line of the source, if the compiler has kept it
+_NO_SOURCE = (
+    "a kernel has no lines of its source: compile it with @cuda.jit(lineinfo=True), ProgramOptions(lineinfo=True) "
+    "or -lineinfo"
+)
 _SPANS = 8  # ranges of bytes in a finding
 
 
@@ -66,7 +72,7 @@ class Report(Frozen):
         lines += [
             f"unused: the suppression of {each} in {each.where} accepts no finding: take it out" for each in self.unused
         ]
-        return "\n".join([self.headline, *lines, *(f"note: {note}" for note in self.notes)])
+        return "\n".join([self.headline, *lines, *(f"note: {note}" for note in (*self.notes, *self._about_sources()))])
 
     @property
     def mistakes(self) -> list[str]:
@@ -86,7 +92,14 @@ class Report(Frozen):
             lines.append(f"  and {len(self.findings) - _BRIEF:,} more")
         if lines:
             lines.insert(0, f"{self.headline}; --sanitize shows the details, and makes the exit code 4")
-        return "\n".join([*lines, *(note for note in self.notes if note.startswith((FAILURE, NO_SOURCE)))])
+            lines += [f"  note: {note}" for note in self._about_sources()]
+        return "\n".join([*lines, *(note for note in self.notes if note.startswith(FAILURE))])
+
+    def _about_sources(self) -> Iterator[str]:
+        """Yield how findings get the lines of a source, if one is in a text of PTX that has none."""
+        sites = (access.site for finding in self.findings for access in finding.accesses)
+        if any((match := _PTX.fullmatch(site)) and match[1] is None for site in sites):
+            yield _NO_SOURCE
 
     @property
     def headline(self) -> str:
@@ -208,7 +221,7 @@ def _plain(finding: Finding) -> dict[str, Any]:
 
 def _result(finding: Finding, kinds: Sequence[Kind], folder: Path) -> dict[str, Any]:
     fix = f" Fix: {finding.fix}." if finding.fix else ""
-    places = [_location(access, folder) for access in finding.accesses if access.file or _place(access)[1]]
+    places = [_location(access, folder) for access in finding.accesses]
     result: dict[str, Any] = {
         "ruleId": finding.kind.word,
         "ruleIndex": kinds.index(finding.kind),
@@ -226,11 +239,14 @@ def _result(finding: Finding, kinds: Sequence[Kind], folder: Path) -> dict[str, 
 
 
 def _location(access: Access, folder: Path) -> dict[str, Any]:
-    _, line = _place(access)
+    name, line = _place(access)
+    message = {"message": {"text": _described(access)}}
+    if not name:
+        return message
     physical: dict[str, Any] = {"artifactLocation": _artifact(access, folder)}
     if line:
         physical["region"] = {"startLine": line}
-    return {"physicalLocation": physical, "message": {"text": _described(access)}}
+    return {"physicalLocation": physical, **message}
 
 
 def _stack(access: Access, folder: Path) -> dict[str, Any]:
@@ -251,8 +267,10 @@ def _artifact(access: Access, folder: Path) -> dict[str, str]:
 
 
 def _place(access: Access) -> tuple[str, int]:
-    """Return the name of the file of *access*, and its line; 0 if there is none."""
-    name, _, line = access.site.rpartition(" (")[2].removesuffix(")").rpartition(":")  # PTX line 80 (kernels.py:12)
+    """Return the name of the file of *access*, and its line; "" and 0 for a line of PTX that has no source."""
+    if match := _PTX.fullmatch(access.site):
+        return match[1] or "", int(match[2] or 0)
+    name, _, line = access.site.rpartition(":")
     return (name, int(line)) if line.isdigit() else (access.site, 0)
 
 
@@ -267,9 +285,9 @@ def _relative(access: Access, folder: Path) -> str:
 
 def _annotation(finding: Finding, folder: Path) -> Iterator[str]:
     where = ""
-    last = next((each for each in reversed(finding.accesses) if _place(each)[1]), None)
-    if last is not None:
-        where = f" file={_property(_relative(last, folder))},line={_place(last)[1]},title={_property(finding.id)}"
+    if finding.accesses and _place(finding.accesses[-1])[0]:
+        last = finding.accesses[-1]
+        where = f" file={_property(_relative(last, folder))},line={_place(last)[1] or 1},title={_property(finding.id)}"
     fix = f"\nfix: {finding.fix}" if finding.fix else ""
     yield f"::warning{where}::{_data(f'{finding}{fix}')}"
 

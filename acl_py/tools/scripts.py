@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _FAILED = 4  # calls failed, or there are findings
 _UNWRITTEN = 5  # a file that was asked for could not be written
+_PACKAGES = {  # that bring a module which a script for CUDA imports
+    "cuda": "'acl-py[cuda]'",
+    "numba": "'acl-py[cuda]' numba-cuda",
+}
 
 
 class ScriptError(Exception):
@@ -340,8 +344,15 @@ def _code_of(end: SystemExit) -> int:
     return 1
 
 
+def _packages_of(error: ModuleNotFoundError) -> str | None:
+    """Return what brings the module that *error* has not found, if a script for CUDA needs it."""
+    return _PACKAGES.get((error.name or "").partition(".")[0])
+
+
 def _show(error: BaseException) -> None:
     """Print the traceback as Python would, without our own frames."""
     hide_own_frames(error)
     sys.excepthook(type(error), error, error.__traceback__)
+    if isinstance(error, ModuleNotFoundError) and (packages := _packages_of(error)):
+        print(f"acl-py: pip install {packages} (in a clone of acl_py, '.[cuda]')", file=sys.stderr)
     traceback.clear_frames(error.__traceback__)

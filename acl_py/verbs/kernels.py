@@ -492,7 +492,7 @@ def _check_launch(scope: Scope, kernel: object, block_dim: Integer) -> int:
         raise TypeError(
             f"a kernel must be made with @kernel, @block_kernel, @asc.kernel or @cta.kernel, not {shown(kernel)}"
         )
-    block_dim = integer("block_dim", block_dim)
+    block_dim = integer("block_dim", block_dim, "an int, as in kernel[blocks, stream](...)")
     if not 1 <= block_dim <= MAX_BLOCKS:
         raise scope.runtime.error(
             Kind.INVALID_LAUNCH, f"{kernel!r} with {block_dim} blocks", f"launch 1 to {MAX_BLOCKS} blocks"

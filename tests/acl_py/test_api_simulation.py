@@ -227,7 +227,7 @@ async def test_the_report_tells_time_engines_waits_leaks_and_what_did_not_end():
         "  legacy of device 0: 1 operation, 1.0 us (17 % of the time), 1,000 bytes",
         "  host: 5 calls, 3.0 us in 1 synchronisation",
         f"    SynchronizeDevice() at test_api_simulation.py:{line}: once, 3.0 us",
-        "  1 operation has not ended: synchronise before the program ends to let them run",
+        "  1 operation has not ended: synchronise before the program ends, so that all work runs",
         f"  leak: 1 allocation of device memory, 1000 B, never freed, made at {x.allocation.made}",
         f"  leak: 1 allocation of pinned memory, 1000 B, never freed, made at {host.allocation.made}",
     ]

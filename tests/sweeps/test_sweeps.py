@@ -61,8 +61,18 @@ def test_a_worker_that_dies_costs_its_point_only(tmp_path):
     log = tmp_path / "log"
     result = acl_py.sweep(programs.kills, {"number": range(12), "log": str(log)}, workers=2)
     assert [row.returned for row in result] == [0, 1, 2, None, *range(4, 12)]
-    assert result.rows[3].error == "its worker has died twice: it was ended from outside, or had no memory left"
+    assert result.rows[3].error.startswith("its worker has died twice: it was ended from outside, had no memory left")
     assert lines(log).count("3") == 2
+
+
+@pytest.mark.slow
+def test_a_script_without_a_main_guard_is_told_what_it_lacks(tmp_path):
+    (tmp_path / "bare.py").write_text(
+        "import acl_py\n\n\nasync def double(n):\n    return 2 * n\n\n\n"
+        'print(acl_py.sweep(double, {"n": [1, 2]}, workers=2))\n'
+    )
+    ended = subprocess.run([sys.executable, "bare.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.stdout.splitlines()[-1].endswith('outside of `if __name__ == "__main__":`')
 
 
 def test_rows_in_the_store_are_not_run_again(tmp_path):
