@@ -106,7 +106,7 @@ def run(
     with no_collections():
         result = _run(
             Beside(kernel, block_dim, _arguments(args, {}, "argument"), kind), spec,
-            hazards=hazards, weak=weak, auto_sync=auto_sync, timing=timing, values=values,
+            hazards=hazards, weak=weak, auto_sync=auto_sync, timing=timing, values=values, l2=l2,
         )  # fmt: skip
         if timing:
             result.timeline = play(result.programs, spec, l2)
@@ -167,6 +167,7 @@ def _run(
     auto_sync: bool = False,
     timing: bool = True,
     values: bool = True,
+    l2: Cache | None = None,
 ) -> Result:
     """Run all blocks of a kernel, without times; the arguments are what the kernel gets."""
     kernel, block_dim, args, kind = launch
@@ -198,11 +199,13 @@ def _run(
                 result.programs.append(program)
                 crossing.cores.append(make(program))
     with one_thread():
-        _execute(result, crossing, partial(kernel, *args), spec if timing else None)
+        _execute(result, crossing, partial(kernel, *args), spec if timing else None, l2)
     return result
 
 
-def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None) -> None:
+def _execute(
+    result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None, l2: Cache | None
+) -> None:
     """Run all blocks; with a *spec*, a failed assertion names its cycle."""
     try:
         # A core computes infinities without warnings. NumPy 2 keeps this setting by greenlet, NumPy 1 by thread, so
@@ -213,7 +216,7 @@ def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], s
     except BaseException as error:
         error.result = result  # type: ignore[attr-defined]
         if spec is not None and isinstance(error, KernelAssertionError):
-            play(result.programs, spec)  # for the cycle in its message
+            play(result.programs, spec, l2)  # for the cycle in its message
         raise
     finally:
         crossing.cores.clear()  # breaks reference cycles: the memories of cores are large
