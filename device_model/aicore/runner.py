@@ -129,7 +129,8 @@ def run_beside(
 
     They share HBM, the L2 and the lines that several cores read, and a core that two of them want runs the blocks of
     the first one first. An array that several get is one allocation. Each kernel finds what those before it in
-    *launches* have computed, and no order between accesses of two launches is checked.
+    *launches* have computed, and no order between accesses of two launches is checked. A GetValue() of GM sees a word
+    of another launch when that has written it back with DataCacheCleanAndInvalid(), and waits until then.
 
     Args:
         launches: The kernels.
