@@ -11,7 +11,8 @@ from tests import forks
 # Those that take seconds; their parts are run by the fast tests of tests/samples and tests/cta.
 LONG = (
     "15_copy_pipeline", "aicore", "double_buffer", "experts", "five_stages", "listings", "matmul", "moe", "progression",
-    "pipeline", "server", "streaming", "streams_and_chunks", "tensor_parallel", "tuned_add", "tuning",
+    "pipeline", "product_in_steps", "server", "streaming", "streams_and_chunks", "tensor_parallel", "tuned_add",
+    "tuning",
 )  # fmt: skip
 FOLDER = Path(__file__).parent.parent / "samples"
 SAMPLES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))

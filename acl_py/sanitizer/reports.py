@@ -74,6 +74,13 @@ class Report(Frozen):
         ]
         return "\n".join([self.headline, *lines, *(f"note: {note}" for note in (*self.notes, *self._about_sources()))])
 
+    @property
+    def mistakes(self) -> list[str]:
+        """The text of each finding that counts, and below it its fix: as a page shows it."""
+        return [
+            "\n".join((f"{each} [{each.id}]", *([f"fix: {each.fix}"] if each.fix else ()))) for each in self.findings
+        ]
+
     def brief(self) -> str:
         """Return a line for each of the first findings, and its fix; "" if there is nothing to say."""
         lines = []
