@@ -40,6 +40,7 @@ from acl_py.verbs.core_kernels import In as In
 from acl_py.verbs.core_kernels import InOut as InOut
 from acl_py.verbs.core_kernels import Out as Out
 from acl_py.verbs.core_kernels import kernel as kernel
+from acl_py.verbs.core_kernels import reset_l2 as reset_l2
 from acl_py.verbs.core_kernels import tune as tune
 from device_model.aicore.core.blocks import ASCEND_IS_AIC as ASCEND_IS_AIC
 from device_model.aicore.core.blocks import ASCEND_IS_AIV as ASCEND_IS_AIV

@@ -1,4 +1,4 @@
-"""Each sample prints what the file beside it says. `python tests/test_samples.py` writes those files anew."""
+"""Each sample prints what the file beside it says. `python tests/test_samples.py` writes those files again."""
 
 import json
 import re

@@ -12,11 +12,12 @@ from typing import Annotated, Any, ParamSpec, Protocol, overload
 from acl_py.errors import Kind
 from acl_py.many.crew import Crew
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Barred
+from acl_py.runtime.scopes import Barred, current_scope
 from acl_py.verbs.arguments import arguments_of, profiles_with
 from acl_py.verbs.arrays import Access, Array, document
 from acl_py.verbs.kernels import Launchable, Launches
 from device_model import profile as profiles
+from device_model.aicore.caches import Caches
 from device_model.aicore.core.names import KernelType
 from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.launch import Launch, Options
@@ -75,6 +76,7 @@ class CoreKernelFunction(Launchable[P]):
             arguments,
             profile.aicore,
             profile.cores.count,
+            _caches(runtime),
             self.options,
             runtime.state(Launches).limit_ns,
             values=runtime.values and self.has_values,
@@ -90,6 +92,31 @@ class CoreKernelFunction(Launchable[P]):
                 raise TypeError(f"argument {name}[{place}] of {self!r} must be memory, as others in the list are")
             runtime.memory.locate(array.buffer, array.nbytes, f"{name}[{place}]")  # alive?
         return arrays
+
+
+class _L2s:
+    """The L2 of each device of a runtime; it watches work from the first launch of a core kernel on."""
+
+    caches: Caches | None = None
+
+
+def _caches(runtime: Runtime) -> Caches:
+    state = runtime.state(_L2s)
+    if state.caches is None:
+        state.caches = Caches()
+        runtime.hooks.add(state.caches)
+    return state.caches
+
+
+def reset_l2() -> None:
+    """Empty the L2 of the current device, so that the next core kernel that starts there finds nothing in it.
+
+    Core kernels leave in the L2 what they read and write, and so does all other work from the first core kernel on.
+    The first one finds an empty L2. Call it when the device is idle: the L2 is empty at once, and bytes in it that are
+    not in HBM yet cost no time.
+    """
+    scope = current_scope()
+    _caches(scope.runtime).clear(scope.context.device.ordinal)
 
 
 class _KernelMaker(Protocol):

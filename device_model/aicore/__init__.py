@@ -6,6 +6,7 @@ ordered by flags, and reports a finding if not. Then `timing.play` works out whe
 
 From the top down; each room imports only from those below it:
 
+    caches          the L2 of each device: what work has left there
     launch          a launch of a kernel, as the work of an operation of a device
     shaping/        how a shape is spread over cores
         tiling          a length divided over blocks and tiles; tiling keys

@@ -109,6 +109,7 @@ def run(
         result = _run(
             Beside(kernel, block_dim, _arguments(args, {}, "argument"), kind), spec,
             hazards=hazards, weak=weak, auto_sync=auto_sync, timing=timing, values=values, fill=fill,
+            l2=l2,
         )  # fmt: skip
         if timing:
             result.timeline = play(result.programs, spec, l2)
@@ -140,7 +141,8 @@ def run_beside(
 
     They share HBM, the L2 and the lines that several cores read, and a core that two of them want runs the blocks of
     the first one first. An array that several get is one allocation. Each kernel finds what those before it in
-    *launches* have computed, and no order between accesses of two launches is checked.
+    *launches* have computed, and no order between accesses of two launches is checked. A GetValue() of GM sees a word
+    of another launch when that has written it back with DataCacheCleanAndInvalid(), and waits until then.
 
     Args:
         launches: The kernels.
@@ -180,6 +182,7 @@ def _run(
     timing: bool = True,
     values: bool = True,
     fill: bytes = POISON,
+    l2: Cache | None = None,
 ) -> Result:
     """Run all blocks of a kernel, without times; the arguments are what the kernel gets."""
     kernel, block_dim, args, kind = launch
@@ -212,11 +215,13 @@ def _run(
                 result.programs.append(program)
                 crossing.cores.append(make(program))
     with one_thread():
-        _execute(result, crossing, partial(kernel, *args), spec if timing else None)
+        _execute(result, crossing, partial(kernel, *args), spec if timing else None, l2)
     return result
 
 
-def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None) -> None:
+def _execute(
+    result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None, l2: Cache | None
+) -> None:
     """Run all blocks; with a *spec*, a failed assertion names its cycle."""
     try:
         # A core computes infinities without warnings. NumPy 2 keeps this setting by greenlet, NumPy 1 by thread, so
@@ -227,7 +232,7 @@ def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], s
     except BaseException as error:
         error.result = result  # type: ignore[attr-defined]
         if spec is not None and isinstance(error, KernelAssertionError):
-            play(result.programs, spec)  # for the cycle in its message
+            play(result.programs, spec, l2)  # for the cycle in its message
         raise
     finally:
         crossing.cores.clear()  # breaks reference cycles: the memories of cores are large

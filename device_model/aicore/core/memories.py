@@ -47,7 +47,7 @@ class GlobalMemory:
     launch, because its shadow records the accesses of that launch.
     """
 
-    __slots__ = ("bytes", "key", "lines", "name", "shadow", "size", "space")
+    __slots__ = ("bytes", "flushed", "key", "lines", "name", "shadow", "size", "space")
 
     def __init__(self, memory: Bytes, key: Hashable, name: str = "", empty: Sequence[tuple[int, int]] = ()) -> None:
         self.space = Space.GM
@@ -57,6 +57,8 @@ class GlobalMemory:
         self.name = f"GM {name or key}"
         self.shadow = GlobalShadow(self.name, empty)
         self.lines: dict[int, Instruction] = {}  # 64-byte line -> the last scalar write in it
+        # 64-byte line -> the last write-back of a scalar write in it, and the flags of the launch that did it.
+        self.flushed: dict[int, tuple[Instruction, object]] = {}
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.size} bytes>"

@@ -150,7 +150,7 @@ def Fixpipe(
             tensor is too small.
     """
     unit = cube_unit()
-    # Kernels often make GlobalTensors anew, so the place of one is its key.
+    # Kernels often make GlobalTensors again, so the place of one is its key.
     place = (
         dst if isinstance(dst, LocalTensor) else (dst.memory.key, dst.address, dst.size, dst.dtype.char, dst.bypass_l2)
     )

@@ -156,7 +156,7 @@ class TPipe:
         core.tpipe = None
 
     def Reset(self) -> None:
-        """Call Destroy() and Init(): the next phase of a kernel can divide the memory anew (Ascend C: Reset)."""
+        """Call Destroy() and Init(): the next phase of a kernel can divide the memory again (Ascend C: Reset)."""
         self.Destroy()
         self.Init()
 
