@@ -195,7 +195,7 @@ def _as_markdown(text: str) -> str:
 
 def noun_page(noun: Noun, names: list[str]) -> str:
     """Return the page of *noun*, with all that is said of *names*."""
-    about = f"{noun.about[0].upper()}{noun.about[1:]}. :doc:`All names <../acl_py>` are by noun."
+    about = f"{noun.about[0].upper()}{noun.about[1:]}. The other nouns are in :doc:`../acl_py`."
     directives = [f"{_directive('acl_py', name)}\n" for name in names]
     lines = [noun.title, "=" * len(noun.title), "", ".. py:currentmodule:: acl_py", "", about, "", *directives]
     return "\n".join(lines)
