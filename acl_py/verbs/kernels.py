@@ -424,7 +424,7 @@ async def LaunchKernel(
     if not launches.begun:
         launches.begun = True
         runtime.pay(runtime.costs.launch_first)
-    cost = runtime.costs.launch if not runtime.cold else runtime.cost_of("launch")
+    cost = runtime.launch_cost if not runtime.cold else runtime.cost_of("launch")
     runtime.submit(stream, op, cost, runtime.kernel_latency)
     return op
 
