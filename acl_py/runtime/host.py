@@ -1,7 +1,7 @@
 """The host clock, and the way into the device: what a call costs, and how work is queued."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from acl_py.runtime.routes import Routes
 from acl_py.waiting.deadlocks import Waiting
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from device_model.profile import DeviceProfile, HostCosts
 
 
+T = TypeVar("T")
+
+
 class _Bridge(Protocol):
     def close(self) -> None: ...
     def reach(self, cost: Nanoseconds) -> Nanoseconds: ...
@@ -36,7 +39,7 @@ class Host:
 
     __slots__ = (
         "async_routes", "bridge", "cold", "copy_latency", "costs", "faults", "hooks", "horizon_ns", "host_ns",
-        "kernel_latency", "memory", "profile", "scheduler", "waiters",
+        "kernel_latency", "memory", "profile", "scheduler", "states", "waiters",
     )  # fmt: skip
     async_routes: Routes  # what an asynchronous copy is, by its kind and the places of its ends
     bridge: _Bridge
@@ -51,6 +54,7 @@ class Host:
     memory: Memory
     profile: "DeviceProfile"
     scheduler: Scheduler
+    states: dict[type[Any], Any]  # what other modules keep: see state()
     waiters: dict[Any, Waiting]  # by the future or thread that the bridge wakes, in order of arrival
 
     def pay(self, cost: Nanoseconds) -> None:
@@ -76,6 +80,16 @@ class Host:
             del self.cold[call]
             cost += cost * self.costs.cold_permille // 1000
         return cost
+
+    def state(self, kind: type[T]) -> T:
+        """Return the one *kind* of this runtime, made without arguments when it is first asked for.
+
+        A module above this one that has to remember something for each runtime keeps it in a class of its own.
+        """
+        state: T | None = self.states.get(kind)
+        if state is None:
+            state = self.states[kind] = kind()
+        return state
 
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:
         """Pay *cost* and queue *op* in *stream*; its engine can start it *latency_ns* later at the earliest."""

@@ -14,7 +14,7 @@ from acl_py.many.crew import Crew
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, current_scope
 from acl_py.verbs.arguments import arguments_of, profiles_with
-from acl_py.verbs.arrays import Access, document
+from acl_py.verbs.arrays import Access, Array, document
 from acl_py.verbs.kernels import Launchable, Launches
 from device_model import profile as profiles
 from device_model.aicore.caches import Caches
@@ -23,6 +23,7 @@ from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.launch import Launch, Options
 from device_model.aicore.runner import run
 from device_model.kernel import tune as tuner
+from device_model.memory import Buffer
 
 # How a core kernel's arguments are annotated; acl_py's own In, Out and InOut say the same, with another type.
 In = Annotated[GlobalBuffer | Any, Access.IN]
@@ -64,7 +65,8 @@ class CoreKernelFunction(Launchable[P]):
                 f"run it on one that does: {profiles_with('aicore')}",
             )
         values, _ = self.arguments(runtime, args)
-        arguments = arguments_of(self._names, values, self._accesses)
+        lists = [self._as_list(runtime, name, value) for name, value in zip(self._names, values, strict=True)]
+        arguments = arguments_of(self._names, lists, self._accesses)
         function = partial(Barred(runtime, self).run, self.function)
         return Launch(
             self.label,
@@ -78,6 +80,17 @@ class CoreKernelFunction(Launchable[P]):
             runtime.state(Launches).limit_ns,
             values=runtime.values and self.has_values,
         )
+
+    def _as_list(self, runtime: Runtime, name: str, value: Any) -> Any:
+        """Return *value* with an Array in place of each buffer, if it is a list of memory, for ListTensorDesc."""
+        if not isinstance(value, list | tuple) or not any(isinstance(each, Array | Buffer) for each in value):
+            return value
+        arrays = [self._as_array(runtime, f"{name}[{place}]", each) for place, each in enumerate(value)]
+        for place, array in enumerate(arrays):
+            if array is None:
+                raise TypeError(f"argument {name}[{place}] of {self!r} must be memory, as others in the list are")
+            runtime.memory.locate(array.buffer, array.nbytes, f"{name}[{place}]")  # alive?
+        return arrays
 
 
 class _L2s:

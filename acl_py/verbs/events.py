@@ -8,7 +8,7 @@ from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Limit
-from acl_py.runtime.scopes import Scope, current_scope, scope_var
+from acl_py.runtime.scopes import Scope, current_scope, present_scope
 from acl_py.sites import Site, site_of
 from acl_py.verbs.capturing import record_in_capture
 from acl_py.verbs.hot import record
@@ -242,7 +242,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
         recorded = record(_getframe(1), event, stream)
         if recorded is not None:
             return recorded
-    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
+    scope = present_scope() or current_scope()  # begin(), written out: this is the hot path
     runtime, context = scope.runtime, scope.context
     if context.alert:
         runtime.check_call(context, RecordEvent.__name__)

@@ -14,7 +14,8 @@ import numpy as np
 from device_model.aicore.core.blocks import GetBlockIdx, GetBlockNum
 from device_model.aicore.core.names import KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, half
-from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
+from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, Matmul
+from device_model.aicore.cube.matmul_operands import CubeFormat, MatmulType
 from device_model.aicore.cube.matmul_tiling import TCubeTiling, multi_core_matmul_tiling
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.runner import run

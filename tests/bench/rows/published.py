@@ -15,7 +15,7 @@ from tests.bench.rows import attention, grids, products, quantised, vectors
 
 Row = Mapping[str, Any]
 KINDS = ("cube", "cube-int8", "attention", "vector", "mixed", "reduce")  # those that are compared
-# What the profiler of the vendor counts for each type of core whose code is fetched anew, and launches in a row do not
+# What the profiler of the vendor counts for each type of core whose code is fetched again, and launches in a row do not
 # have: before the first copy of a cube kernel, and behind the first wait of vector cores for cube cores. The shortest
 # products (docs/accuracy.md) are late by 3.6 to 7.1 us without it.
 HEAD_US = 4.0

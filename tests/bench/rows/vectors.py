@@ -1,4 +1,4 @@
-"""Kernels of vector cores whose times were published, each written anew from its description: GELU and ND to NZ (CANN's
+"""Kernels of vector cores whose times were published, written again from their descriptions: GELU and ND to NZ (CANN's
 best practices), TurboQuant's compression (ops-nn), and a product with four numbers (mhc_post).
 
 Each has what its page says of cores, tiles, buffers and flags. Their `*_on_card` run them with zeros, without values.

@@ -1,4 +1,5 @@
 cimport cython
+from device_model.observe cimport Hooks
 from device_model.ops cimport Op
 from device_model.queues cimport HardwareQueue
 from device_model.scheduler cimport Scheduler
@@ -11,16 +12,18 @@ cdef class Host:
     cdef public object copy_latency
     cdef public object costs
     cdef public object faults
-    cdef public object hooks
+    cdef public Hooks hooks
     cdef public object horizon_ns
     cdef public object host_ns
     cdef public object kernel_latency
     cdef public object memory
     cdef public object profile
     cdef public Scheduler scheduler
+    cdef public dict states
     cdef public dict waiters
 
     @cython.locals(scheduler=Scheduler)
     cpdef pay(self, cost)
+    cpdef state(self, kind)
     @cython.locals(scheduler=Scheduler)
     cpdef submit(self, StreamCore stream, Op op, cost, latency_ns)
