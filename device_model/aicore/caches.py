@@ -57,7 +57,7 @@ class Caches(Observer):
         self._keep((allocation, start, stop), Direction.WRITE)
 
     def reset(self, device: "Device", site: object) -> None:  # noqa: ARG002 - the place does not matter
-        """A reset device begins with an empty L2."""
+        """A reset device begins again."""
         self.clear(device.ordinal)
 
     def _touch(self, work: Work) -> None:
