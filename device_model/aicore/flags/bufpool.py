@@ -95,7 +95,7 @@ class TBufPool:
         return start
 
     def Reset(self) -> None:
-        """Wait for all buffers of its queues, and give all bytes out anew (Ascend C: Reset)."""
+        """Wait for all buffers of its queues, and give all bytes out again (Ascend C: Reset)."""
         core = self._given().core
         for queue in self._queues:
             queue.drain(core)
