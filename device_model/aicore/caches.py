@@ -24,7 +24,7 @@ class Caches(Observer):
     An L2 is empty when the first core kernel of its device starts: nobody has published what the start of a program
     leaves there. From then on it keeps what core kernels leave, instruction by instruction, and what all other work of
     the simulation reads or writes in the memory of the device, at its end. Dirty bytes that such work evicts go to HBM
-    at no cost to core kernels, and so do those that a new allocation replaces.
+    at no cost to core kernels, and memory that is freed leaves its bytes there until others push them out.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Caches(Observer):
         self._keep((allocation, start, stop), Direction.WRITE)
 
     def reset(self, device: "Device", site: object) -> None:  # noqa: ARG002 - the place does not matter
-        """A reset device begins again."""
+        """Empty the L2 of *device*, as its memory is gone."""
         self.clear(device.ordinal)
 
     def _touch(self, work: Work) -> None:
