@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from acl_py.runtime.routes import Routes
 from acl_py.waiting.deadlocks import Waiting
 from device_model.completions import Completion, Nanoseconds
-from device_model.faults import Faults
+from device_model.faults import Faults, Rule
 from device_model.graphs.capture import take
 from device_model.graphs.graph import Node
 from device_model.graphs.groups import NewWork
@@ -38,15 +38,21 @@ class Host:
     """The host of one simulation: its clock, which calls move on, and its way into the devices."""
 
     __slots__ = (
-        "async_routes", "bridge", "cold", "copy_latency", "costs", "faults", "hooks", "horizon_ns", "host_ns",
-        "kernel_latency", "memory", "profile", "scheduler", "states", "waiters",
+        "async_routes", "bridge", "cold", "copy_cost", "copy_latency", "costs", "fault_rules", "faults", "hooks",
+        "horizon_ns", "host_ns", "kernel_latency", "launch_cost", "memory", "profile", "record_cost", "scheduler",
+        "states", "wait_cost", "waiters",
     )  # fmt: skip
     async_routes: Routes  # what an asynchronous copy is, by its kind and the places of its ends
     bridge: _Bridge
     cold: dict[str, None]  # the calls that take longer next time: names of values of HostCosts
     copy_latency: Nanoseconds
     costs: "HostCosts"
+    copy_cost: Nanoseconds  # this and the next three are those of `costs`, at hand for the hot path
+    launch_cost: Nanoseconds
+    record_cost: Nanoseconds
+    wait_cost: Nanoseconds
     faults: Faults
+    fault_rules: list[Rule]  # those of `faults`
     hooks: Hooks
     horizon_ns: float  # a call that would reach it asks the bridge
     host_ns: Nanoseconds
@@ -96,7 +102,7 @@ class Host:
         if stream.home is None and self._take(stream, op, cost):
             return
         # This is the hot path: pay() is written out.
-        if self.faults.rules:
+        if self.fault_rules:
             latency_ns += self.faults.strike(op, stream, self.host_ns)
         scheduler = self.scheduler
         if scheduler.choices is not None:

@@ -111,7 +111,9 @@ class Runtime(Host):
         self.profile = profile
         self.values = values  # whether bytes move and bodies run
         self.rules = rules
-        self.costs = profile.host
+        self.costs = costs = profile.host
+        self.copy_cost, self.launch_cost = costs.copy, costs.launch
+        self.record_cost, self.wait_cost = costs.record, costs.wait
         self.copy_latency = profile.latency.submit_copy
         self.kernel_latency = profile.latency.submit_kernel
         self.hang_after = hang_after
@@ -131,6 +133,7 @@ class Runtime(Host):
         self._seed = seed
         self.closed: str | None = None  # why no verb works any more
         self.faults = Faults(self.scheduler, self.hooks)
+        self.fault_rules = self.faults.rules
         self.captures = Captures()
         self._devices: dict[int, Device] = {}
         self.callers = Callers()  # what messages, views and findings call tasks and threads

@@ -147,7 +147,7 @@ async def MemcpyAsync(
     if label is D2D:
         runtime.submit(stream, op, runtime.cost_of("copy_on_device"), runtime.kernel_latency)
     else:
-        cost = runtime.costs.copy if not runtime.cold else runtime.cost_of("copy")
+        cost = runtime.copy_cost if not runtime.cold else runtime.cost_of("copy")
         runtime.submit(stream, op, cost, runtime.copy_latency)
     return op
 

@@ -22,6 +22,7 @@ from device_model.aicore.core.names import KernelType
 from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.launch import Launch, Options
 from device_model.aicore.runner import run
+from device_model.aicore.shaping.binding import least_us, what_binds
 from device_model.kernel import tune as tuner
 from device_model.memory import Buffer
 
@@ -178,6 +179,7 @@ def tune(
     device: str,
     check: Callable[..., object] | None = None,
     executor: Executor | None = None,
+    prune: bool = False,
 ) -> tuner.Tuning:
     """Run *kernel* with every combination of *choices* on the AI cores of *device*, and compare the times.
 
@@ -195,9 +197,13 @@ def tune(
         check: Called with *args* as the run left them; returns False if the results are wrong.
         executor: Runs the trials at the same time, with the same result. An executor of processes needs a kernel that
             is defined in a module under its own name, and arguments and a check that can be pickled.
+        prune: Whether choices are left out whose instructions alone take longer than another choice. The best row is
+            that of all choices.
 
     Returns:
-        A row for each combination. A run that raises, has findings or fails the check has no time; its row says why.
+        A row for each combination, with the rate of its bytes, the part of HBM's rate that this is, and what binds it:
+        a pipe, "turns" if no pipe is busy for most of the time, or "head", the start and end of the launch. A run that
+        raises, has findings or fails the check has no time; its row says why.
 
     Raises:
         ValueError: The profile has no AI cores, or *choices* has a name without values.
@@ -209,4 +215,12 @@ def tune(
     kind, hazards, _, auto_sync = kernel.options
     on_cores = partial(run, spec=spec, kind=kind, hazards=hazards, auto_sync=auto_sync)
     with Crew(executor, None if executor else 1) as crew:
-        return tuner.tune(kernel, block_dim, args, choices, on_cores, check=check, each=crew.in_order)
+        return tuner.tune(
+            kernel, block_dim, args, choices, on_cores, check=check, each=crew.in_order, judge=what_binds,
+            bound=partial(_least, spec=spec, kind=kind) if prune else None,
+        )  # fmt: skip
+
+
+def _least(function: Callable[..., object], blocks: int, args: Sequence[Any], *, spec: Any, kind: KernelType) -> float:
+    """Return the least time of a launch, from a run without values and times."""
+    return least_us(run(function, blocks, args, spec, kind=kind, hazards=False, timing=False, values=False), spec)

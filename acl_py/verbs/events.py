@@ -259,7 +259,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
             return record_in_capture(runtime, RecordEvent.__name__, stream.branch, event, site, external=external)
         if event.captured is not None:
             event.leave_capture()
-    runtime.pay(runtime.costs.record if not runtime.cold else runtime.cost_of("record"))
+    runtime.pay(runtime.record_cost if not runtime.cold else runtime.cost_of("record"))
     completion = event.record(stream, site)
     hooks = runtime.hooks
     if hooks.recorded is not None:

@@ -37,15 +37,24 @@ def scope_for(stream: object) -> Scope | None:
     return None if context.alert or line.home is not context else scope
 
 
+def seen_site(frame: FrameType) -> Site | None:  # noqa: ARG001 - the compiled core has it in C (hot.pxd)
+    """Return the site that `see_site` was told for the place of *frame*, if it is still at hand."""
+    return None
+
+
+def see_site(frame: FrameType, site: Site) -> None:
+    """Keep *site* at hand for the next call from the place of *frame*. The compiled core has it in C (hot.pxd)."""
+
+
 def place_of(frame: FrameType) -> Site:
     """Return the site of *frame*, as site_of does. Most frames are the user's, and have called from here before."""
-    places = known.get(id(frame.f_code))
-    if type(places) is dict:
-        by_instruction = places
-        site = by_instruction.get(frame.f_lasti)
-        if site is not None:
-            return site
-    return site_of(frame)
+    site: Site | None = seen_site(frame)
+    if site is None:
+        site = site_of(frame)
+        places = known.get(id(frame.f_code))
+        if type(places) is dict and places.get(frame.f_lasti) is site:  # a site of the user's frame, whatever runs
+            see_site(frame, site)
+    return site
 
 
 def new_op(work: Work, lane: int, nbytes: int, site: Site, called_ns: Nanoseconds) -> Op:
@@ -66,10 +75,10 @@ def new_op(work: Work, lane: int, nbytes: int, site: Site, called_ns: Nanosecond
     return op
 
 
-def work_of(kernel: Any, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Work:
+def work_of(kernel: Any, runtime: Runtime, launches: Launches, blocks: int, args: tuple[Any, ...]) -> Work:
     """Return the work of a launch of *kernel*, as its method does; work that is prepared is found here."""
     try:
-        work = runtime.state(Launches).prepared.get((kernel, blocks, args))
+        work = launches.prepared.get((kernel, blocks, args))
     except TypeError:  # an argument that cannot be hashed
         work = None
     if type(work) is Kernel:
@@ -108,7 +117,7 @@ def queue_copy(frame: FrameType, dst: Any, dest_max: Any, src: Any, count: Any, 
     if copy is None or copy.src is not source or copy.src_offset != out_of.offset or copy.nbytes != count:
         copy = into.copied = Copy(label, target, into.offset, source, out_of.offset, count)
     op = new_op(copy, label.lane, count, place_of(frame), runtime.host_ns)
-    cost = runtime.costs.copy if not runtime.cold else runtime.cost_of("copy")
+    cost = runtime.copy_cost if not runtime.cold else runtime.cost_of("copy")
     runtime.submit(line, op, cost, runtime.copy_latency)
     return op
 
@@ -121,11 +130,12 @@ def queue_launch(frame: FrameType, kernel: Any, block_dim: int, args: Sequence[A
     runtime = scope.runtime
     line = stream
     queue = line.queues[0]
-    if len(queue.fifo) + queue.reserved >= queue.depth or not scope.runtime.state(Launches).begun:
+    launches = runtime.state(Launches)
+    if len(queue.fifo) + queue.reserved >= queue.depth or not launches.begun:
         return None
-    work = work_of(kernel, runtime, block_dim, tuple(args))
+    work = work_of(kernel, runtime, launches, block_dim, tuple(args))
     op = new_op(work, 0, work.nbytes, place_of(frame), runtime.host_ns)
-    cost = runtime.costs.launch if not runtime.cold else runtime.cost_of("launch")
+    cost = runtime.launch_cost if not runtime.cold else runtime.cost_of("launch")
     runtime.submit(line, op, cost, runtime.kernel_latency)
     return op
 
@@ -141,7 +151,7 @@ def record(frame: FrameType, event: Any, stream: Any) -> Completion | None:
     runtime = scope.runtime
     enter = runtime.host_ns
     site = place_of(frame)
-    runtime.pay(runtime.costs.record if not runtime.cold else runtime.cost_of("record"))
+    runtime.pay(runtime.record_cost if not runtime.cold else runtime.cost_of("record"))
     line = stream
     completion: Completion = line.turn()  # Event.record(), written out
     mark.work = completion
@@ -164,7 +174,7 @@ def wait(frame: FrameType, event: Any, stream: Any) -> bool:
     runtime = scope.runtime
     enter = runtime.host_ns
     site = place_of(frame)
-    runtime.pay(runtime.costs.wait if not runtime.cold else runtime.cost_of("wait"))
+    runtime.pay(runtime.wait_cost if not runtime.cold else runtime.cost_of("wait"))
     work = mark.work
     if work is not None:
         line = stream

@@ -99,12 +99,11 @@ class Launchable(Generic[P]):
     def __getitem__(self, where: "Integer | tuple[Integer, StreamLike]") -> Callable[P, Coroutine[Any, Any, Op]]:
         """`k[blocks]` or `k[blocks, stream]`: call it with the arguments of the function, and await that."""
         block_dim, stream = where if isinstance(where, tuple) else (where, None)
+        return partial(self._launch, block_dim, stream)  # a function here would evaluate its annotations each time
 
-        def launch(*args: P.args, **named: P.kwargs) -> Coroutine[Any, Any, Op]:
-            plain = not named and len(args) == len(self._names)
-            return LaunchKernel(self, block_dim, args if plain else self._in_order(args, named), stream)
-
-        return launch
+    def _launch(self, block_dim: Integer, stream: StreamLike, *args: Any, **named: Any) -> Coroutine[Any, Any, Op]:
+        plain = not named and len(args) == len(self._names)
+        return LaunchKernel(self, block_dim, args if plain else self._in_order(args, named), stream)
 
     @cached_property
     def without_values(self) -> Self:
@@ -424,7 +423,7 @@ async def LaunchKernel(
     if not launches.begun:
         launches.begun = True
         runtime.pay(runtime.costs.launch_first)
-    cost = runtime.costs.launch if not runtime.cold else runtime.cost_of("launch")
+    cost = runtime.launch_cost if not runtime.cold else runtime.cost_of("launch")
     runtime.submit(stream, op, cost, runtime.kernel_latency)
     return op
 

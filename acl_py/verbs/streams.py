@@ -568,7 +568,7 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external:
         if stream.branch is not None or event.captured is not None:
             wait_in_capture(runtime, StreamWaitEvent.__name__, stream, event, site, external=external)
             return
-    runtime.pay(runtime.costs.wait if not runtime.cold else runtime.cost_of("wait"))
+    runtime.pay(runtime.wait_cost if not runtime.cold else runtime.cost_of("wait"))
     work = event.work
     if type(event) is not Event:
         work = event.hold_back(stream, site, runtime.state(WaitLimit).ns)

@@ -12,6 +12,7 @@ From the top down; each room imports only from those below it:
         tiling          a length divided over blocks and tiles; tiling keys
         selector        selects the kind of kernel for the rows of a matrix
         balance         assigns units of unequal size to cores, longest first
+        binding         what binds a launch, and the least time that it can take
         advice          finds lines that use memory badly, and what that costs
     runner          runs the blocks of a kernel
     cube/           the cube unit

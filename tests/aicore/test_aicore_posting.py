@@ -71,6 +71,10 @@ def test_a_pool_is_divided_further():
             ),
             (lambda: outer.InitBufPool(TBufPool(), 1_056, inner), r"shares those of .*; both lie in one memory"),
             (lambda: pipe.InitBufPool(TBufPool(), SPEC.ub_bytes), r"do not fit in UB .*: 1088 of 196608 bytes"),
+            (
+                lambda: pipe.InitBuffer(TQueBind(TPosition.VECIN, TPosition.VECOUT, 1), 3, 65_536),
+                r"3 x 65536 bytes for <TQueBind .* do not fit in UB",
+            ),
             (lambda: pipe.InitBufPool(TBufPool(), 0), r"InitBufPool of 0 bytes; it must be 1 or more"),
             (lambda: TBufPool().InitBuffer(TBuf(), 32), r"without memory>; give it some with TPipe.InitBufPool"),
             (lambda: TBufPool(TPosition.CO1), r"a TBufPool at CO1; pools lie in UB"),

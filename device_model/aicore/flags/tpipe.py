@@ -92,19 +92,19 @@ class TPipe:
             pool.take(self, share_of(pool, share, nbytes), nbytes)
             return
         memory = self._core.memory(pool.position.space)
-        pool.take(self, self._next_bytes(memory, nbytes, pool), nbytes)
+        pool.take(self, self._next_bytes(memory, nbytes, f"{nbytes} bytes for {pool!r}"), nbytes)
 
     @property
     def core(self) -> Core:
         """The core that it is of."""
         return self._core
 
-    def _next_bytes(self, memory: LocalMemory, nbytes: int, target: object) -> int:
-        """Return where the next *nbytes* of *memory*, for *target*, begin, and give them out."""
+    def _next_bytes(self, memory: LocalMemory, nbytes: int, what: str) -> int:
+        """Return where the next *nbytes* of *memory* begin, and give them out; messages call them *what*."""
         start = self._used.get(memory.space, 0)
         if start + nbytes > memory.size:
             raise KernelError(
-                f"{nbytes} bytes for {target!r} do not fit in {memory.name} of {self._core.program}: "
+                f"{what} do not fit in {memory.name} of {self._core.program}: "
                 f"{start} of {memory.size} bytes are given out",
                 "use smaller or fewer buffers",
             )
@@ -131,7 +131,8 @@ class TPipe:
             raise KernelError(f"{self._count} buffers on {core.program}", f"a TPipe has at most {MAX_BUFFERS}")
         position = target.position if isinstance(target, TBuf) else target.source
         memory = core.memory(position.space)
-        start = self._next_bytes(memory, count * nbytes, target) if pool is None else pool.next_bytes(count * nbytes)
+        what = f"{count} x {nbytes} bytes for {target!r}"
+        start = self._next_bytes(memory, count * nbytes, what) if pool is None else pool.next_bytes(count * nbytes)
         if isinstance(target, TBuf):
             target.take_buffer(memory, start, nbytes)
         else:
