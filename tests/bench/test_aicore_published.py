@@ -104,9 +104,13 @@ def test_a_row_that_names_what_is_not_here_is_refused(changed, named):
 
 
 def test_the_profiler_counts_a_head_for_each_type_of_core_that_waits_for_code():
-    assert head_us(ROW) == HEAD_US
-    assert head_us(ROW | {"kind": "cube-int8"}) == head_us(ROW | {"kind": "mixed"}) == 2 * HEAD_US
-    assert head_us(ROW | {"kind": "vector"}) == 0
-    assert head_us(ROW | {"kind": "vector", "how": "call, includes 20 us of the host for small ones"}) == 20
-    assert head_us(ROW | {"kind": "attention"}) == 0
-    assert head_us(ROW | {"how": "mean of 50 launches in a row"}) == 0
+    assert head_us(ROW, 50) == HEAD_US
+    assert head_us(ROW | {"kind": "cube-int8"}, 50) == head_us(ROW | {"kind": "mixed"}, 50) == 2 * HEAD_US
+    assert head_us(ROW | {"kind": "vector"}, 50) == 0
+    assert head_us(ROW | {"kind": "attention"}, 50) == 0
+    assert head_us(ROW | {"how": "mean of 50 launches in a row"}, 50) == 0
+
+
+def test_a_short_call_includes_the_hosts_part_and_a_long_one_hides_it():
+    called = ROW | {"kind": "vector", "how": "call, includes 20 us of the host for small ones"}
+    assert [head_us(called, us) for us in (8, 30)] == [20, 0]
