@@ -47,7 +47,7 @@ class Host:
     cold: dict[str, None]  # the calls that take longer next time: names of values of HostCosts
     copy_latency: Nanoseconds
     costs: "HostCosts"
-    copy_cost: Nanoseconds  # this and the next three are those of `costs`, at hand for the hot path
+    copy_cost: Nanoseconds  # this and the next three are those of `costs`, kept here for the hot path
     launch_cost: Nanoseconds
     record_cost: Nanoseconds
     wait_cost: Nanoseconds

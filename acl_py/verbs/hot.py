@@ -38,12 +38,12 @@ def scope_for(stream: object) -> Scope | None:
 
 
 def seen_site(frame: FrameType) -> Site | None:  # noqa: ARG001 - the compiled core has it in C (hot.pxd)
-    """Return the site that `see_site` was told for the place of *frame*, if it is still at hand."""
+    """Return the site that `see_site` got for the place of *frame*, if it is still kept."""
     return None
 
 
 def see_site(frame: FrameType, site: Site) -> None:
-    """Keep *site* at hand for the next call from the place of *frame*. The compiled core has it in C (hot.pxd)."""
+    """Keep *site* for the next call from the place of *frame*. The compiled core has it in C (hot.pxd)."""
 
 
 def place_of(frame: FrameType) -> Site:

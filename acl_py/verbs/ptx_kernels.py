@@ -209,7 +209,7 @@ class PtxKernel(Launchable[...]):
         self._profile: DeviceProfile | None = None  # the one of these plans
 
     def __repr__(self) -> str:
-        return f"<PTX kernel {self.name}>"
+        return f"<PTX kernel {self.label}>"
 
     def __getitem__(self, where: Any) -> Callable[..., Coroutine[Any, Any, Op]]:
         """`k[grid, block]`, `k[grid, block, stream]` or `k[grid, block, stream, shared]`: call it with the

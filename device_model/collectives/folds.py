@@ -101,7 +101,7 @@ class FoldedRank(Communicator):
         for call, (exchange, _) in zip(part.calls, part.seats, strict=True):
             if call.peer is not None:
                 continue
-            if evenly is not None:  # all at once, for there may be hundreds
+            if evenly is not None:  # all at once, because there may be hundreds
                 exchange.calls[evenly] = [call] * len(seats)
                 continue
             for seat in seats:

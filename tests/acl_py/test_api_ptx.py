@@ -48,6 +48,15 @@ def kernel(body, parameters=".param .u64 y"):
     return f"{HEAD}.visible .entry k({parameters}) {{ .reg .u64 %a; ld.param.u64 %a, [y]; {body} ret; }}"
 
 
+def test_messages_have_the_name_of_the_source_and_not_that_of_the_text():
+    async def main():
+        module = await ptx.load(TRIPLE.replace("triple", "_Z6triplePjS_j"))
+        with pytest.raises(AclError, match="<PTX kernel triple> with blocks of"):
+            await module["_Z6triplePjS_j"][1, 2048](await acl.Malloc(8), await acl.Malloc(8), 0)
+
+    run(main)
+
+
 def test_a_reset_frees_the_variables_of_modules_once():
     async def main():
         module = await ptx.load(TRIPLE)
