@@ -1,6 +1,7 @@
 """The search of the site: for a word that users type, the page that they want is among the first three.
 
-docs/make/scorer.js orders by kinds of pages and by how often they have the word, and knows no word itself. Both words of "what-if" are too common to be searched.
+docs/make/scorer.js orders by kinds of pages and by how often they have the word, and knows no word itself. Both words
+of "what-if" are too common to be searched.
 Build the site first: `make docs`.
 """
 
