@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent / "make"))
 import counting
 import gallery
 import reference
+import words
 
 import acl_py
 from acl_py.teaching.pictures import AS_PAGE
@@ -59,7 +60,8 @@ html_js_files = ["accessible.js"]
 html_copy_source = False
 html_extra_path = ["built/extra"]
 (BUILT / "extra").mkdir(parents=True, exist_ok=True)  # Sphinx looks for it before `generate` fills it
-html_search_scorer = str(Path(__file__).parent / "make" / "scorer.js")
+html_search_scorer = str(BUILT / "scorer.js")
+words.write_scorer(Path(__file__).parent / "make" / "scorer.js", Path(__file__).parent.parent, BUILT / "scorer.js")
 
 
 def generate(_: Sphinx) -> None:

@@ -19,7 +19,8 @@ ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
 PAGES = ("docs/index", "README", "docs/timeline", "docs/problems", "docs/built/gallery", "docs/built/waits",
          "docs/built/acl_py", "docs/built/acl_py/stream", "docs/semantics", "docs/howto/race", "docs/teaching",
-         "docs/notebooks/1_streams_in_ten_minutes", "docs/built/acl_py.cta")  # fmt: skip
+         "docs/notebooks/1_streams_in_ten_minutes", "docs/notebooks/13_from_card_to_card", "docs/built/acl_py.cta",
+         "docs/semantics/copies", "docs/errors/memory", "search")  # fmt: skip
 pytestmark = pytest.mark.slow
 
 
@@ -115,11 +116,12 @@ def test_a_page_is_whole_on_a_desk_and_on_a_phone(site, browser, name):
 def test_a_page_keeps_nothing_from_readers_who_cannot_see_it_well(site, browser, name, scheme):
     """Contrasts, headings, texts of pictures and names of buttons, as axe-core checks them."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install -e '.[browser]'").Axe()
-    page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
-    page.goto((site / f"{name}.html").as_uri())
-    found = axe.run(page).response["violations"]
-    page.close()
-    assert [f"{each['id']}: {node['html'][:120]}" for each in found for node in each["nodes"]] == []
+    for width in (1280, 390):
+        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        page.goto((site / f"{name}.html").as_uri())
+        found = axe.run(page).response["violations"]
+        page.close()
+        assert [f"{width}: {each['id']}: {node['html'][:120]}" for each in found for node in each["nodes"]] == []
 
 
 def test_the_front_page_has_the_demo_in_it_and_copies_commands_without_prompts(site, browser):

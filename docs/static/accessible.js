@@ -1,6 +1,7 @@
 // What the theme leaves out for readers who hear a page, or have no mouse.
 document.addEventListener("DOMContentLoaded", () => {
   for (const heading of document.querySelectorAll("p.caption[role=heading]")) heading.ariaLevel = "2";
+  if (!document.querySelector("h1")) nameSearch();
   letKeysScroll();
   addEventListener("resize", letKeysScroll);
   document.querySelector("aside.sidebar-drawer")?.setAttribute("aria-label", "All pages");
@@ -13,4 +14,11 @@ function letKeysScroll() {
     if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
     else part.removeAttribute("tabindex");
   }
+}
+
+// The page of the search has no heading of its own.
+function nameSearch() {
+  const heading = document.createElement("h1");
+  heading.textContent = document.title.split(" - ")[0];
+  document.querySelector("article").prepend(heading);
 }
