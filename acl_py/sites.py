@@ -132,7 +132,7 @@ class _Wrapper(dict[int, Any]):
 _sites: dict[int, dict[int, Site]] = {}
 # The sites in the user's code, by the same keys; those behind a wrapper; _FOREIGN for other code of this package or of
 # a library, whose caller counts.
-_known: dict[int, dict[Any, Site]] = {}
+known: dict[int, dict[Any, Site]] = {}
 _NOWHERE: dict[Any, Site] = {}
 _FOREIGN: dict[Any, Site] = {}  # stays empty
 _made: WeakKeyDictionary["_Coroutine", Site] = WeakKeyDictionary()  # where the task of a coroutine was made
@@ -148,13 +148,13 @@ def coroutine_of(task: "asyncio.Task[Any]") -> object:
 def site_of(frame: FrameType) -> Site:
     """Return the site of *frame*, or the nearest one in the user's code if *frame* is not the user's."""
     # This is the hot path: most frames are the user's, and have called from this place before.
-    return _known.get(id(frame.f_code), _NOWHERE).get(frame.f_lasti) or _find(frame)
+    return known.get(id(frame.f_code), _NOWHERE).get(frame.f_lasti) or _find(frame)
 
 
 def _find(frame: FrameType) -> Site:
     inside: FrameType | None = frame
     while inside is not None:
-        places = _known.get(id(inside.f_code), _NOWHERE)
+        places = known.get(id(inside.f_code), _NOWHERE)
         if places is not _FOREIGN:
             site = places.get(inside.f_lasti)
             if site is not None:
@@ -196,22 +196,22 @@ def _nearest(frame: FrameType) -> Site | None:
                 return _behind(wrapper.f_code, inside)
             site = _at(inside)
             if in_task:
-                _known[id(code)] = _sites[id(code)]
+                known[id(code)] = _sites[id(code)]
             return site
         if _function_of(code):
             wrapper = inside
         elif in_task and (code.co_flags & CO_COROUTINE or code.co_filename.startswith(PACKAGE)):
             _at(inside)  # keeps its code alive
-            _known[id(code)] = _FOREIGN
+            known[id(code)] = _FOREIGN
         inside = inside.f_back
     return None if wrapper is None else _behind(wrapper.f_code, wrapper)
 
 
 def _behind(code: CodeType, frame: FrameType) -> Site:
     """Return the site of *frame* as the caller of the wrapper that has *code*."""
-    wrapper = _known.get(id(code))
+    wrapper = known.get(id(code))
     if not isinstance(wrapper, _Wrapper):
-        wrapper = _known[id(code)] = _Wrapper(code)
+        wrapper = known[id(code)] = _Wrapper(code)
     places = wrapper.setdefault(id(frame.f_code), {})
     if frame.f_lasti not in places:
         places[frame.f_lasti] = Site(frame.f_code, frame.f_lasti, wrapper.function)

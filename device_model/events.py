@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from device_model import handles
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.display import table
+from device_model.handles import Handle
 from device_model.ids import Ids
 from device_model.names import named
 from device_model.rules import EventClass
@@ -34,12 +35,23 @@ if TYPE_CHECKING:
     from device_model.graphs.capture import Captured
 
 
-class Event(handles.Event):
+class EventCore(Handle):
+    """What records and waits need of an event: where it may be used, and its last record."""
+
+    __slots__ = ("home", "recorded_ns", "stream", "work")
+    # Verbs test this alone: its context; None once it is destroyed, and while a record in a capture is its last one.
+    home: "Context | None"
+    work: Completion | None  # all that its stream had been given at the last record
+    stream: Stream | None  # the stream of the last record
+    recorded_ns: Nanoseconds
+
+
+class Event(EventCore, handles.Event):
     """A snapshot event, as CUDA has it: the last record counts; an earlier wait keeps the record that it found."""
 
     __slots__ = (
-        "blocking", "captured", "context", "destroyed", "external", "given_name", "home", "id", "made", "recorded_ns",
-        "row", "stamp", "stream", "timing", "waitable", "waits", "work",
+        "blocking", "captured", "context", "destroyed", "external", "given_name", "id", "made", "row", "stamp",
+        "timing", "waitable", "waits",
     )  # fmt: skip
     id: int
     timing: bool
@@ -47,8 +59,7 @@ class Event(handles.Event):
 
     def __init__(self, context: "Context", id_: int, *, timing: bool, made: object, waitable: bool = True) -> None:
         self.context = context
-        # Verbs test this alone; None once the event is destroyed, and while a record in a capture is its last one.
-        self.home: Context | None = context
+        self.home = context
         self.captured: Captured | None = None  # that record
         self.id = id_
         self.timing = timing
@@ -58,9 +69,9 @@ class Event(handles.Event):
         self.made = made
         self.given_name: str | None = None  # as the program calls it
         self.destroyed: object = None  # the line that destroyed it
-        self.work: Completion | None = None  # all that its stream had been given at the last record
-        self.stream: Stream | None = None  # the stream of the last record
-        self.recorded_ns: Nanoseconds = -1
+        self.work = None
+        self.stream = None
+        self.recorded_ns = -1
         self.row = -1  # of the last record in a trace
         self.stamp: Any = None  # what an observer keeps with it
         self.waits = 0  # waits of streams that are not over; counted for the classes that ACL lets a host ask about

@@ -16,9 +16,10 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from device_model import memory
+from device_model.compiled import IS_COMPILED
 from device_model.completions import Nanoseconds
 from device_model.errors import DeviceError, Kind, coroutine_text, text_of
-from device_model.memory import Allocation, Space
+from device_model.memory import LARGE, Allocation, Space
 
 if TYPE_CHECKING:
     from device_model.kernel.results import Result
@@ -118,6 +119,11 @@ class Work:
         return self.writes()
 
 
+def move(into: memoryview, start: int, out_of: memoryview, offset: int, nbytes: int) -> None:
+    """Copy bytes from one view to another; the compiled core has it in C (work.pxd)."""
+    into[start : start + nbytes] = out_of[offset : offset + nbytes]
+
+
 class Copy(Work):
     """Copies *nbytes* from *src* to *dst*: H2D, D2H, D2D, H2H, or from one device to another."""
 
@@ -140,10 +146,13 @@ class Copy(Work):
             if dst.cold is src.cold is memory.VALUELESS:
                 return
             self._check()
-        elif self.nbytes < memory.LARGE:
+        elif self.nbytes < LARGE:
             # memory.copy(), written out: this is the hot path.
             start, offset, nbytes = self.dst_offset, self.src_offset, self.nbytes
-            dst.view[start : start + nbytes] = src.view[offset : offset + nbytes]
+            if IS_COMPILED:
+                move(dst.view, start, src.view, offset, nbytes)
+            else:
+                dst.view[start : start + nbytes] = src.view[offset : offset + nbytes]
             return
         memory.copy(dst, self.dst_offset, src, self.src_offset, self.nbytes)
 

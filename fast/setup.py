@@ -40,17 +40,25 @@ FLAGS += os.environ.get("ACL_PY_FAST_FLAGS", "").split()
 LINKED = ["-s"] if sys.platform == "linux" else []  # without names of files and functions, which nothing reads
 
 
-def without_bare_annotations(source: bytes, types: str) -> bytes:
-    """Return *source* with empty lines for fields that are only annotated, in the classes to which *types* give fields.
+def without_what_types_say(source: bytes, types: str) -> bytes:
+    """Return *source* with empty lines for what *types* say in its place.
 
-    Such lines are for type checkers. Cython would take each of them for one more field.
+    These are fields that are only annotated, in the classes to which *types* give fields: such lines are for type
+    checkers, and Cython would take each of them for one more field. And they are functions that *types* have in C.
     """
     classes = re.findall(r"^cdef class (\w+)", types, re.MULTILINE)
+    functions = re.findall(r"^cdef inline .*?(\w+)\(", types, re.MULTILINE)
     lines = source.split(b"\n")
+
+    def leave_out(node: ast.stmt) -> None:
+        lines[node.lineno - 1 : node.end_lineno] = [b""] * (node.end_lineno - node.lineno + 1)
+
     for owner in ast.walk(ast.parse(source)):
         for node in owner.body if isinstance(owner, ast.ClassDef) and owner.name in classes else ():
             if isinstance(node, ast.AnnAssign) and node.value is None:
-                lines[node.lineno - 1 : node.end_lineno] = [b""] * (node.end_lineno - node.lineno + 1)
+                leave_out(node)
+        if isinstance(owner, ast.FunctionDef) and owner.name in functions:
+            leave_out(owner)
     return b"\n".join(lines)
 
 
@@ -65,7 +73,7 @@ def staged() -> list[Extension]:
         file = types.relative_to(HERE / "types")
         texts[file] = types.read_bytes()
         module = file.with_suffix(".py")
-        texts[module] = without_bare_annotations(texts[module], types.read_text(encoding="utf-8"))
+        texts[module] = without_what_types_say(texts[module], types.read_text(encoding="utf-8"))
     for package in {parent for file in texts for parent in file.parents if parent.name}:
         texts[package / "__init__.py"] = b""  # it only says that its folder is a package
     for old in STAGE.rglob("*.p*"):

@@ -15,7 +15,7 @@ from inspect import iscoroutinefunction
 from sys import _getframe
 from typing import TYPE_CHECKING, TypeAlias
 
-from acl_py.runtime.scopes import Scope, current_scope, scope_var
+from acl_py.runtime.scopes import Scope, current_scope, present_scope
 from acl_py.sites import Site, site_of
 from device_model.completions import Nanoseconds
 from device_model.errors import shown
@@ -46,7 +46,7 @@ def begin(name: str | None = None) -> Call:
         AclError: As every verb does; see acl_py.verbs.
     """
     # A runtime that has ended has lost its contexts, so check_call() refuses the call; no need to ask current_scope().
-    scope = scope_var.get() or current_scope()
+    scope = present_scope() or current_scope()
     runtime = scope.runtime
     if scope.context.alert:
         runtime.check_call(scope.context, name or _getframe(1).f_code.co_name)

@@ -1,12 +1,12 @@
 """The host clock, and the way into the device: what a call costs, and how work is queued."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from acl_py.runtime.routes import Routes
 from acl_py.waiting.deadlocks import Waiting
 from device_model.completions import Completion, Nanoseconds
-from device_model.faults import Faults
+from device_model.faults import Faults, Rule
 from device_model.graphs.capture import take
 from device_model.graphs.graph import Node
 from device_model.graphs.groups import NewWork
@@ -18,6 +18,9 @@ from device_model.streams import Stream
 
 if TYPE_CHECKING:
     from device_model.profile import DeviceProfile, HostCosts
+
+
+T = TypeVar("T")
 
 
 class _Bridge(Protocol):
@@ -35,15 +38,21 @@ class Host:
     """The host of one simulation: its clock, which calls move on, and its way into the devices."""
 
     __slots__ = (
-        "async_routes", "bridge", "cold", "copy_latency", "costs", "faults", "hooks", "horizon_ns", "host_ns",
-        "kernel_latency", "memory", "profile", "scheduler", "waiters",
+        "async_routes", "bridge", "cold", "copy_cost", "copy_latency", "costs", "fault_rules", "faults", "hooks",
+        "horizon_ns", "host_ns", "kernel_latency", "launch_cost", "memory", "profile", "record_cost", "scheduler",
+        "states", "wait_cost", "waiters",
     )  # fmt: skip
     async_routes: Routes  # what an asynchronous copy is, by its kind and the places of its ends
     bridge: _Bridge
     cold: dict[str, None]  # the calls that take longer next time: names of values of HostCosts
     copy_latency: Nanoseconds
     costs: "HostCosts"
+    copy_cost: Nanoseconds  # this and the next three are those of `costs`, at hand for the hot path
+    launch_cost: Nanoseconds
+    record_cost: Nanoseconds
+    wait_cost: Nanoseconds
     faults: Faults
+    fault_rules: list[Rule]  # those of `faults`
     hooks: Hooks
     horizon_ns: float  # a call that would reach it asks the bridge
     host_ns: Nanoseconds
@@ -51,6 +60,7 @@ class Host:
     memory: Memory
     profile: "DeviceProfile"
     scheduler: Scheduler
+    states: dict[type[Any], Any]  # what other modules keep: see state()
     waiters: dict[Any, Waiting]  # by the future or thread that the bridge wakes, in order of arrival
 
     def pay(self, cost: Nanoseconds) -> None:
@@ -77,12 +87,22 @@ class Host:
             cost += cost * self.costs.cold_permille // 1000
         return cost
 
+    def state(self, kind: type[T]) -> T:
+        """Return the one *kind* of this runtime, made without arguments when it is first asked for.
+
+        A module above this one that has to remember something for each runtime keeps it in a class of its own.
+        """
+        state: T | None = self.states.get(kind)
+        if state is None:
+            state = self.states[kind] = kind()
+        return state
+
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:
         """Pay *cost* and queue *op* in *stream*; its engine can start it *latency_ns* later at the earliest."""
         if stream.home is None and self._take(stream, op, cost):
             return
         # This is the hot path: pay() is written out.
-        if self.faults.rules:
+        if self.fault_rules:
             latency_ns += self.faults.strike(op, stream, self.host_ns)
         scheduler = self.scheduler
         if scheduler.choices is not None:

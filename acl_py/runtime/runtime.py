@@ -20,6 +20,7 @@ from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.findings import Findings
 from acl_py.late_imports import import_late
 from acl_py.runtime import injection
+from acl_py.runtime.awaits import awaited
 from acl_py.runtime.captures import Captures
 from acl_py.runtime.findings import Speaker
 from acl_py.runtime.host import Host
@@ -30,7 +31,7 @@ from acl_py.sites import Site
 from acl_py.waiting import deadlocks
 from acl_py.waiting.deadlocks import Poll, Waiting
 from device_model.chains import Chains
-from device_model.completions import Completion, FirstOf, Nanoseconds
+from device_model.completions import Completion, FirstOf, Nanoseconds, await_with
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.engines.workers import Workers
@@ -110,7 +111,9 @@ class Runtime(Host):
         self.profile = profile
         self.values = values  # whether bytes move and bodies run
         self.rules = rules
-        self.costs = profile.host
+        self.costs = costs = profile.host
+        self.copy_cost, self.launch_cost = costs.copy, costs.launch
+        self.record_cost, self.wait_cost = costs.record, costs.wait
         self.copy_latency = profile.latency.submit_copy
         self.kernel_latency = profile.latency.submit_kernel
         self.hang_after = hang_after
@@ -130,10 +133,11 @@ class Runtime(Host):
         self._seed = seed
         self.closed: str | None = None  # why no verb works any more
         self.faults = Faults(self.scheduler, self.hooks)
+        self.fault_rules = self.faults.rules
         self.captures = Captures()
         self._devices: dict[int, Device] = {}
         self.callers = Callers()  # what messages, views and findings call tasks and threads
-        self._states: dict[type[Any], Any] = {}  # what other modules keep: see state()
+        self.states = {}
         log.listen(self)
         self.hooks.add(Speaker(self.state(Findings)))
         self.at_close: list[Callable[[], None]] = []  # called when the simulation ends
@@ -198,16 +202,6 @@ class Runtime(Host):
         """Refuse *what*, which asks for a value, in a run without values."""
         if not self.values:
             raise self.error(Kind.NOT_SUPPORTED, f"{what} needs a value, and values=False", WITH_VALUES)
-
-    def state(self, kind: type[T]) -> T:
-        """Return the one *kind* of this runtime, made without arguments when it is first asked for.
-
-        A module above this one that has to remember something for each runtime keeps it in a class of its own.
-        """
-        state: T | None = self._states.get(kind)
-        if state is None:
-            state = self._states[kind] = kind()
-        return state
 
     @property
     def devices(self) -> list[Device]:
@@ -584,3 +578,6 @@ class MeasuredRuntime(Runtime):
     def _lap(self) -> Nanoseconds:
         mark, self._mark_ns = self._mark_ns, perf_counter_ns()
         return self._mark_ns - mark
+
+
+await_with(awaited)

@@ -4,18 +4,12 @@ These are context variables, so a new task inherits them and then changes its ow
 of most verbs, reads them.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextvars import ContextVar
-from sys import _getframe
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from acl_py.calls.acts import Synchronised
 from acl_py.errors import AclError, Kind
-from acl_py.sites import site_of
-from device_model.completions import Completion, Nanoseconds, await_with
 from device_model.contexts import Context
-from device_model.ops import Op
 from device_model.rules import CUDA, Code
 from device_model.streams import Stream
 
@@ -92,6 +86,7 @@ class Barred:
 
 
 scope_var: ContextVar[Scope | None] = ContextVar("acl_py_scope", default=None)
+present_scope = scope_var.get  # bound once: the scope of the calling task, or None
 last_error: ContextVar[Code] = ContextVar("acl_py_last_error", default=SUCCESS)
 opened: list[Scope] = []  # made by open(), for tasks that inherited no scope; the last one counts
 
@@ -123,43 +118,3 @@ def change(scope: Scope, context: Context) -> None:
         opened[-1] = new
     else:
         scope_var.set(new)
-
-
-def _await(completion: Completion) -> Generator[Any, None, Completion]:
-    scope = current_scope()
-    runtime, stream = scope.runtime, completion.stream
-    if scope.context.alert:
-        runtime.refuse_nested(scope.context, "await")
-    context = scope.context
-    if isinstance(stream, Stream):
-        if stream.scheduler is not runtime.scheduler:
-            what = f"{completion!r} belongs to another simulation"
-            raise runtime.error(Kind.INVALID_HANDLE, what, "await it in its own simulation")
-        context = stream.context
-    waits, enter, hooks = not completion.done, runtime.host_ns, runtime.hooks
-    try:
-        yield from runtime.wait(completion, None, None, (completion,)).__await__()
-    except GeneratorExit:
-        raise
-    except BaseException:
-        _note_await(runtime, completion, enter, _getframe(1), waits=waits)
-        raise
-    if (hooks.call if waits else hooks.noticed) is not None:
-        _note_await(runtime, completion, enter, _getframe(1), waits=waits)
-    if context.error is not None:
-        raise runtime.context_error(context)
-    if isinstance(completion, Op) and completion.error is not None:
-        raise runtime.operation_error(completion.error)
-    return completion
-
-
-def _note_await(
-    runtime: "Runtime", completion: Completion, enter: Nanoseconds, frame: FrameType, *, waits: bool
-) -> None:
-    if waits:
-        runtime.called("await", enter, site_of(frame), Synchronised())
-    elif runtime.hooks.noticed is not None:
-        runtime.hooks.noticed(completion, site_of(frame))
-
-
-await_with(_await)

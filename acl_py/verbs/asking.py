@@ -12,7 +12,7 @@ from acl_py.callers import current_caller
 from acl_py.calls.acts import Act, Joined, Plain
 from acl_py.errors import Kind
 from acl_py.runtime.collectives import join_group, take
-from acl_py.runtime.scopes import Scope, current_scope, scope_var
+from acl_py.runtime.scopes import Scope, current_scope, present_scope
 from acl_py.sites import site_of
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.asked import Asked
@@ -44,7 +44,7 @@ def ask(
     *check* returns what the *buffers* and the *others* ask for, if this is not known yet. There is one other or more,
     and numbers are the first and the last of them.
     """
-    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
+    scope = present_scope() or current_scope()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     context = scope.context
     if context.alert:

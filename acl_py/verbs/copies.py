@@ -14,7 +14,7 @@ from acl_py.runtime.folds import refuse_shared
 from acl_py.runtime.routes import KINDS, direction
 from acl_py.runtime.routes import MemcpyKind as MemcpyKind
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Scope, current_scope, scope_var
+from acl_py.runtime.scopes import Scope, current_scope, present_scope
 from acl_py.sites import Site, site_of
 from acl_py.verbs import transfers
 from acl_py.verbs.arrays import Array
@@ -101,7 +101,7 @@ async def MemcpyAsync(
         queued = queue_copy(_getframe(1), dst, dest_max, src, count, kind, stream)
         if queued is not None:
             return queued
-    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
+    scope = present_scope() or current_scope()  # begin(), written out: this is the hot path
     runtime, context = scope.runtime, scope.context
     if context.alert:
         runtime.check_call(context, MemcpyAsync.__name__)
@@ -147,7 +147,7 @@ async def MemcpyAsync(
     if label is D2D:
         runtime.submit(stream, op, runtime.cost_of("copy_on_device"), runtime.kernel_latency)
     else:
-        cost = runtime.costs.copy if not runtime.cold else runtime.cost_of("copy")
+        cost = runtime.copy_cost if not runtime.cold else runtime.cost_of("copy")
         runtime.submit(stream, op, cost, runtime.copy_latency)
     return op
 

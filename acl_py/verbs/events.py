@@ -8,7 +8,7 @@ from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Limit
-from acl_py.runtime.scopes import Scope, current_scope, scope_var
+from acl_py.runtime.scopes import Scope, current_scope, present_scope
 from acl_py.sites import Site, site_of
 from acl_py.verbs.capturing import record_in_capture
 from acl_py.verbs.hot import record
@@ -212,7 +212,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
         event: The event.
         stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's. If it captures,
             streams of the capture may wait for the record, and no others.
-        external: In a capture: record at each launch of the graph, as cudaEventRecordExternal lets. Elsewhere it
+        external: In a capture: record at each launch of the graph, as with cudaEventRecordExternal. Elsewhere it
             changes nothing.
 
     Waits:
@@ -242,7 +242,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
         recorded = record(_getframe(1), event, stream)
         if recorded is not None:
             return recorded
-    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
+    scope = present_scope() or current_scope()  # begin(), written out: this is the hot path
     runtime, context = scope.runtime, scope.context
     if context.alert:
         runtime.check_call(context, RecordEvent.__name__)
@@ -259,7 +259,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
             return record_in_capture(runtime, RecordEvent.__name__, stream.branch, event, site, external=external)
         if event.captured is not None:
             event.leave_capture()
-    runtime.pay(runtime.costs.record if not runtime.cold else runtime.cost_of("record"))
+    runtime.pay(runtime.record_cost if not runtime.cold else runtime.cost_of("record"))
     completion = event.record(stream, site)
     hooks = runtime.hooks
     if hooks.recorded is not None:

@@ -38,13 +38,14 @@ import numpy as np
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Barred, Scope, current_scope, scope_var
+from acl_py.runtime.scopes import Barred, Scope, current_scope, present_scope
 from acl_py.sites import site_of
 from acl_py.verbs.arrays import Access as Access
 from acl_py.verbs.arrays import Array as Array
 from acl_py.verbs.arrays import In as In
 from acl_py.verbs.arrays import InOut as InOut
 from acl_py.verbs.arrays import Out as Out
+from acl_py.verbs.bodies import Body
 from acl_py.verbs.card_code import CardCode, CardWork, card_code
 from acl_py.verbs.card_code import CudaKernel as CudaKernel
 from acl_py.verbs.costs import Cost as Cost
@@ -69,53 +70,6 @@ _MAX_LAUNCHES = 1 << 16  # launches that a simulation remembers
 
 
 P = ParamSpec("P")  # the parameters of a kernel, without the index of the block
-
-
-class _Body:
-    """One call of a kernel's function, or one for each block, with the same arguments."""
-
-    __slots__ = ("_accesses", "_args", "_barred", "_blocks", "_function", "_outs")
-
-    def __init__(
-        self,
-        barred: Barred,
-        function: Callable[..., object],
-        blocks: int | None,
-        args: Sequence[Any],
-        accesses: Sequence[Access],
-        outs: Sequence[Extent],
-    ) -> None:
-        self._barred = barred
-        self._function = function
-        self._blocks = blocks  # None: one call for all
-        self._args = args
-        self._accesses: Sequence[Access] | None = accesses  # None: the views are made
-        self._outs = outs
-
-    def __call__(self) -> None:
-        scope = scope_var.get()
-        if scope is None:
-            self._barred.run(self)
-            return
-        # From here on Barred.run(), written out: this is the hot path.
-        for allocation, start, stop in self._outs:
-            model.poison(allocation, start, stop - start)
-        if self._accesses is not None:  # the first run: not earlier, for a view warms the memory, and
-            # behind the poison, which leaves cold memory as it is
-            self._args = tuple(
-                arg.view(access) if isinstance(arg, Array) else arg
-                for arg, access in zip(self._args, self._accesses, strict=True)
-            )
-            self._accesses = None
-        context, scope.context = scope.context, self._barred  # type: ignore[assignment]
-        try:
-            if self._blocks is None:
-                self._function(*self._args)
-            else:
-                for block in range(self._blocks):
-                    self._function(block, *self._args)
-        finally:
-            scope.context = context
 
 
 class Launchable(Generic[P]):
@@ -156,7 +110,7 @@ class Launchable(Generic[P]):
         """The kernel for launches whose results nobody needs: they take the time that they take, and write nothing.
 
         What they would have written is not known from their ends on, until other work overwrites it. A copy, a kernel
-        or a view that reads it is refused with the name of the kernel. On a card the kernel computes as ever.
+        or a view that reads it is refused with the name of the kernel. On a card the kernel computes as usual.
         """
         return self._twin()
 
@@ -305,7 +259,7 @@ class KernelFunction(Launchable[P]):
         body: Callable[[], None] = nothing
         if runtime.values and self.has_values:
             count = blocks if self.per_block else None
-            body = _Body(Barred(runtime, self), self.function, count, values, self._accesses, outs)
+            body = Body(Barred(runtime, self), self.function, count, values, self._accesses, outs)
         elif runtime.values:
             body = partial(_forget, written, f"kernel {self.label}")
         limit_ns = runtime.state(Launches).limit_ns
@@ -450,7 +404,7 @@ async def LaunchKernel(
         queued = queue_launch(_getframe(1), kernel, block_dim, args, stream)
         if queued is not None:
             return queued
-    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
+    scope = present_scope() or current_scope()  # begin(), written out: this is the hot path
     runtime, context = scope.runtime, scope.context
     if context.alert:
         runtime.check_call(context, LaunchKernel.__name__)
@@ -469,7 +423,7 @@ async def LaunchKernel(
     if not launches.begun:
         launches.begun = True
         runtime.pay(runtime.costs.launch_first)
-    cost = runtime.costs.launch if not runtime.cold else runtime.cost_of("launch")
+    cost = runtime.launch_cost if not runtime.cold else runtime.cost_of("launch")
     runtime.submit(stream, op, cost, runtime.kernel_latency)
     return op
 
@@ -491,7 +445,7 @@ def _check_launch(scope: Scope, kernel: object, block_dim: Integer) -> int:
         raise TypeError(
             f"a kernel must be made with @kernel, @block_kernel, @asc.kernel or @cta.kernel, not {shown(kernel)}"
         )
-    block_dim = integer("block_dim", block_dim)
+    block_dim = integer("block_dim", block_dim, "an int, as in kernel[blocks, stream](...)")
     if not 1 <= block_dim <= MAX_BLOCKS:
         raise scope.runtime.error(
             Kind.INVALID_LAUNCH, f"{kernel!r} with {block_dim} blocks", f"launch 1 to {MAX_BLOCKS} blocks"

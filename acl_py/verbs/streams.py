@@ -10,7 +10,7 @@ from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.folds import refuse_shared
 from acl_py.runtime.runtime import Limit, Runtime, Subjects
-from acl_py.runtime.scopes import Scope, current_scope, scope_var
+from acl_py.runtime.scopes import Scope, current_scope, present_scope
 from acl_py.sites import Site, site_of
 from acl_py.verbs.capturing import wait_in_capture
 from acl_py.verbs.hot import wait
@@ -552,7 +552,7 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external:
     """
     if IS_COMPILED and wait(_getframe(1), event, stream):
         return
-    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
+    scope = present_scope() or current_scope()  # begin(), written out: this is the hot path
     runtime, context = scope.runtime, scope.context
     if context.alert:
         runtime.check_call(context, StreamWaitEvent.__name__)
@@ -568,7 +568,7 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external:
         if stream.branch is not None or event.captured is not None:
             wait_in_capture(runtime, StreamWaitEvent.__name__, stream, event, site, external=external)
             return
-    runtime.pay(runtime.costs.wait if not runtime.cold else runtime.cost_of("wait"))
+    runtime.pay(runtime.wait_cost if not runtime.cold else runtime.cost_of("wait"))
     work = event.work
     if type(event) is not Event:
         work = event.hold_back(stream, site, runtime.state(WaitLimit).ns)

@@ -562,7 +562,7 @@ def _has_plain_time(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _put_forward(loop: asyncio.AbstractEventLoop, ahead_s: float) -> None:
-    """Let the time of *loop* be ahead of its class's; its timers ring at the same real time as ever."""
+    """Let the time of *loop* be ahead of its class's; its timers ring at the same real time as before."""
     kind = type(loop)
 
     def time() -> float:

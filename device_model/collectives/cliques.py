@@ -114,7 +114,7 @@ class Communicator(Handle):
 
 
 class Mismatch(NamedTuple):
-    """An *exchange* that does not come about: at these *seats* nobody has called, or otherwise than at seat *first*."""
+    """An *exchange* that cannot begin: at these *seats* there was no call, or another one than at seat *first*."""
 
     exchange: Exchange
     first: int

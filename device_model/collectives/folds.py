@@ -5,7 +5,7 @@ of the first one stands for those of all others: in a collective it takes their 
 the member of another class, or of its own, that stands i + k places behind its first one. So a Send of the first one
 says what all of them send, and meets the Recv of the first one of the other class.
 
-The links between devices that are alike are alike, too. A collective crosses those of all its ranks, as ever; a Send
+The links between devices that are alike are alike, too. A collective crosses those of all its ranks, as usual; a Send
 and its Recv cross the link out of the one first device, and the link into the other first device.
 """
 

@@ -64,7 +64,22 @@ class Origin(Enum):
         self.ender = ender
 
 
-class Allocation:
+class AllocationCore:
+    """What work needs of a piece of memory: where it is, and its bytes."""
+
+    __slots__ = ("address", "cold", "device", "freed", "home", "nbytes", "pages", "space", "view")
+    address: int
+    nbytes: int
+    space: Space
+    device: int  # -1 for host memory
+    view: memoryview  # of bytes; writable unless it is a read-only source
+    cold: Cold | None  # None if every chunk is warm: see backing.py
+    freed: object
+    home: "Directory | None"
+    pages: Pages | None  # of managed memory
+
+
+class Allocation(AllocationCore):
     """One piece of memory with one life.
 
     `freed` is None while it is alive, then the line that freed it: from then on the host may not name it. `home` is the
@@ -72,24 +87,7 @@ class Allocation:
     until `drop` takes the bytes away. From then on reads give poison and writes have no effect (`is_dropped`).
     """
 
-    __slots__ = (
-        "address",
-        "cold",
-        "device",
-        "fail",
-        "freed",
-        "given_name",
-        "home",
-        "made",
-        "nbytes",
-        "origin",
-        "owner",
-        "pages",
-        "pool",
-        "serial",
-        "space",
-        "view",
-    )
+    __slots__ = ("fail", "given_name", "made", "origin", "owner", "pool", "serial")
 
     is_on_card: ClassVar[bool] = False  # a real one, so that other libraries can use its address
 
@@ -112,15 +110,15 @@ class Allocation:
         self.nbytes = nbytes
         self.space = space
         self.origin = origin
-        self.device = device  # -1 for host memory
-        self.view = view  # of bytes; writable unless it is a read-only source
-        self.cold = cold  # None if every chunk is warm: see backing.py
+        self.device = device
+        self.view = view
+        self.cold = cold
         self.made = made
         self.given_name: str | None = None  # as the program calls it
-        self.freed: object = None
-        self.home: Directory | None = None
+        self.freed = None
+        self.home = None
         self.owner = owner  # keeps the view alive: a registered array, a mapping
-        self.pages: Pages | None = None  # of managed memory
+        self.pages = None
         self.pool: Pool | None = None  # that it goes back to
         self.serial = serial  # -1 for pageable memory that was passed to one call
         self.fail = fail
@@ -203,21 +201,31 @@ class Allocation:
         return f"<Allocation {describe(self, 0, self.nbytes)}>"
 
 
+class BufferCore(Handle):
+    """What copies need of a buffer: the memory, and its part."""
+
+    __slots__ = ("allocation", "copied", "nbytes", "offset")
+    allocation: Allocation
+    offset: int
+    nbytes: int
+    copied: "Copy | None"  # the last copy to it: a call that repeats it takes this object
+
+
 @final
-class Buffer(Handle):
+class Buffer(BufferCore):
     """A handle of an allocation, or of a bounded part of one.
 
     `buf + n` and `buf[a:b]` are smaller buffers over the same memory, in bytes. Two buffers are equal only if they are
     the same object.
     """
 
-    __slots__ = ("allocation", "copied", "nbytes", "offset")
+    __slots__ = ()
 
     def __init__(self, allocation: Allocation, offset: int, nbytes: int) -> None:
         self.allocation = allocation
         self.offset = offset
         self.nbytes = nbytes
-        self.copied: Copy | None = None  # the last copy to it: a call that repeats it takes this object
+        self.copied = None
 
     @property
     def address(self) -> int:
