@@ -113,6 +113,7 @@ class Turns:
         self._enter, self._leave = _around_steps()
         self._is_resuming = False
         self._own: OwnHost | None = None  # the host of the task that resumes
+        self._home: greenlet = getcurrent()  # what that task runs in: hosts come back there
         self._running: OwnHost | None = None  # the host that runs in the step of that task, or has come back to it
 
     def reach(self, bridge: "Bridge", cost: Nanoseconds) -> Nanoseconds | None:
@@ -157,7 +158,7 @@ class Turns:
                         host.pause()
                     elif other is not host:
                         self._change(host, other)
-                        other.parent = host.parent
+                        other.parent = self._home
                         other.switch()
                 except asyncio.CancelledError as error:
                     cancelled = error
@@ -208,7 +209,7 @@ class Turns:
             awaited = self._run(host, own, error)
             if self._running is own and awaited is not PAUSE:
                 return awaited
-            if self._running.dead:
+            if self._running is not None and self._running.dead:
                 break  # its task ends before others go on, so errors come in the order in which they were raised
             error = None
             try:
@@ -225,7 +226,7 @@ class Turns:
 
         If it is another one than *own*, its own task does that.
         """
-        host.parent = getcurrent()
+        host.parent = self._home = getcurrent()
         if host is not own:
             self._leave(own.loop, own.task)
             self._enter(host.loop, host.task)
