@@ -1,8 +1,8 @@
 """The names of Ascend C that a source file uses, and what stands for each in `acl_py.asc`.
 
 The names are those of `kernel_names`. A source file is only searched for them, without a compiler: a use is a name in
-front of `(` or `<`, outside comments, strings and lines of the preprocessor. So an own function that has the name of an
-instruction counts as a use of it.
+front of `(` or `<`, outside comments, strings and lines of the preprocessor. A function of the file itself that has the
+name of an instruction is no use of it; one that another file defines counts as a use.
 """
 
 import re
@@ -16,6 +16,7 @@ from acl_py import asc
 from acl_py.kernel_names import NameKind, table, why_missing
 
 _USE = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(<])")
+_DEFINITION = re.compile(r"__aicore__\s+inline\b[^;{}()]*?\b([A-Za-z_]\w*)\s*\(")
 _ASCEND_C = re.compile(r" \(Ascend C: [^)]*\)")
 _SILENT = re.compile(
     r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | ^[ \t]*\#(?:\\\n|[^\n])*""", re.DOTALL | re.MULTILINE | re.VERBOSE
@@ -72,9 +73,15 @@ def _calls(text: str) -> Iterator[tuple[str, int]]:
             yield name, number
 
 
+def defined(text: str) -> set[str]:
+    """Return the names of the functions of a kernel that *text* defines or declares."""
+    return set(_DEFINITION.findall(_SILENT.sub(" ", text)))
+
+
 def names_in(text: str) -> list[Name]:
-    """Return the names of the reference that *text* uses, in the order of first uses."""
-    return [_describe(name, lines) for name, lines in used(text).items()]
+    """Return the names of the reference that *text* uses and does not define, in the order of first uses."""
+    own = defined(text)
+    return [_describe(name, lines) for name, lines in used(text).items() if name not in own]
 
 
 def _describe(name: str, lines: list[int]) -> Name:

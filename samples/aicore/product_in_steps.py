@@ -182,6 +182,7 @@ async def main() -> None:
     c, result = Array(await acl.Malloc(2 * M * N), np.float16, (M, N)), np.empty((M, N), np.float16)
     print(f"{'':26}{'us':>8}{'cube':>7}{'mte2':>7}{'mte1':>7}{'fixpipe':>9}  what binds")
     for step in STEPS:
+        asc.reset_l2()
         launched = await product[1](*arrays, c, step)
         await acl.SynchronizeDevice()
         await acl.Memcpy(result, result.nbytes, c, c.nbytes, MemcpyKind.DEVICE_TO_HOST)

@@ -51,6 +51,7 @@ async def main():
     y = Array(await acl.Malloc(result.nbytes), np.float16)
     for name, left, right in (("int8", x8, w8), ("half", x.astype(np.float16), w.astype(np.float16))):
         tiling = asc.multi_core_matmul_tiling(spec, M, N, K, left.dtype, cores=CORES)
+        asc.reset_l2()
         launched = await product[CORES](await on_device(left), await on_device(right), words, y, tiling, left.dtype)
         await acl.SynchronizeDevice()
         await acl.Memcpy(result, result.nbytes, y, y.nbytes, MemcpyKind.DEVICE_TO_HOST)

@@ -46,6 +46,7 @@ async def main():
     c = Array(await acl.Malloc(result.nbytes), np.float32)
     for parts in PARTS:
         await acl.Memset(c, c.nbytes, 0, c.nbytes)
+        asc.reset_l2()
         launched = await product[parts](*arrays, c, tiling)
         await acl.SynchronizeDevice()
         await acl.Memcpy(result, result.nbytes, c, c.nbytes, MemcpyKind.DEVICE_TO_HOST)

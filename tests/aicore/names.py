@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 from acl_py import kernel_names
@@ -38,6 +39,16 @@ _OF_KERNELS = re.compile(r"kernel_operator|__aicore__|AscendC")
 
 def kernels_in(directory):
     """The names that each folder of kernels in *directory* uses, with how often: folder -> name -> uses."""
+    return {folder: uses for folder, (uses, _) in _folders_in(directory).items()}
+
+
+def own_names_in(directory):
+    """The names that each folder of kernels in *directory* gives to functions of its own: folder -> names."""
+    return {folder: own for folder, (_, own) in _folders_in(directory).items()}
+
+
+@cache
+def _folders_in(directory):
     found = {}
     for repository in REPOSITORIES:
         # The other sources of asc-devkit are those of the names themselves.
@@ -46,27 +57,31 @@ def kernels_in(directory):
             path = Path(folder).relative_to(directory).as_posix()
             if "/.git" in path or any(part.search(path.lower()) for part in (_TESTS, _OTHER_CORES, _HOST)):
                 continue
-            uses = _uses(Path(folder, name) for name in sorted(files) if name.endswith(SUFFIXES))
+            uses, own = _uses(Path(folder, name) for name in sorted(files) if name.endswith(SUFFIXES))
             if len(uses) >= LEAST:
-                found[path] = uses
+                found[path] = uses, own
     return found
 
 
 def _uses(files):
-    uses, has_kernel = Counter(), False
+    uses, own, has_kernel = Counter(), set(), False
     for file in files:
         if _OTHER_CORES.search(file.name.lower()):
             continue
         text = file.read_text(encoding="utf-8", errors="replace")
         has_kernel |= _OF_KERNELS.search(text) is not None
+        own |= kernel_sources.defined(text)
         for name, lines in kernel_sources.used(text).items():
             if kernel_names.table()[name] in COUNTED:
                 uses[name] += len(lines)
-    return uses if has_kernel else Counter()
+    return (uses if has_kernel else Counter()), own
 
 
-def report(kernels, here):
-    """The lines that say how many *kernels* use only names that are *here*, and which names the others lack."""
+def report(kernels, here, own=None):
+    """The lines that say how many *kernels* use only names that are *here*, and which names the others lack.
+
+    *own* has the names of each kernel's own functions: a kernel that lacks only such names lacks nothing.
+    """
     lacking = {folder: [name for name in uses if name not in here] for folder, uses in kernels.items()}
     calls = sum(sum(uses.values()) for uses in kernels.values())
     ours = sum(count for uses in kernels.values() for name, count in uses.items() if name in here)
@@ -76,6 +91,9 @@ def report(kernels, here):
         ends = sum(not each for each in names), sum(len(each) == 1 for each in names)
         yield f"{repository or 'together':16}{len(names):8,}{ends[0]:10,}{ends[1]:11,}"
     yield f"{ours:,} of {calls:,} calls are of names that are here: {ours / max(calls, 1):.1%}"
+    if own is not None:
+        only_own = sum(bool(names) and set(names) <= own[folder] for folder, names in lacking.items())
+        yield f"{only_own:,} more lack only names that functions of their own have"
     folders = Counter(name for names in lacking.values() for name in names)
     alone = Counter(names[0] for names in lacking.values() if len(names) == 1)
     yield f"{'missing':28}{'in kernels':>11}{'alone in':>10}"
@@ -162,7 +180,7 @@ def main():
     kernels = kernels_in(options.directory)
     if not kernels:
         sys.exit(f"no kernel in {options.directory}: it must have checkouts of {', '.join(REPOSITORIES)}")
-    print(*report(kernels, kernel_sources.here()), sep="\n")
+    print(*report(kernels, kernel_sources.here(), own_names_in(options.directory)), sep="\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from acl_py.cli import app
 from acl_py.kernel_names import NameKind
 from acl_py.tools import kernel_sources
 from tests.aicore import rooms
-from tests.aicore.names import commit_of, kernels_in, report
+from tests.aicore.names import commit_of, kernels_in, own_names_in, report
 
 SOURCE = """\
 #include "kernel_operator.h"  // Div(a, b)
@@ -146,3 +146,28 @@ def test_a_name_that_is_not_here_says_why():
         asc.GetUserWorkspace  # noqa: B018
     with pytest.raises(AttributeError, match=r"module 'acl_py.asc' has no attribute 'Ad'"):
         asc.Ad  # noqa: B018
+
+
+OWN = """\
+#include "kernel_operator.h"
+class Sorter {
+    __aicore__ inline void SetInput(GlobalTensor<float>& x, LocalTensor<float>& y);
+    template <typename T> __aicore__ inline T GetLayout() { return 0; }
+    __aicore__ inline void Process() {
+        sorter->SetInput(x, y); GetLayout<int>(); Add(y, x, z, 64); Muls(y, x, 2, 64); Exp(y, x, 64);
+        Abs(y, x, 64); Sqrt(y, x, 64);
+    }
+};
+template <typename T>
+__aicore__ inline void Sorter<T>::InitV2(int a) {}
+"""
+
+
+def test_functions_of_a_source_itself_are_no_uses_of_the_names_that_they_have(tmp_path):
+    assert kernel_sources.defined(OWN) == {"SetInput", "GetLayout", "Process", "InitV2"}
+    assert {"SetInput", "GetLayout"} <= set(kernel_sources.used(OWN))
+    assert not {"SetInput", "GetLayout", "InitV2"} & {name.name for name in kernel_sources.names_in(OWN)}
+    file = written(tmp_path / "ops-nn" / "sorting" / "sorter.h", OWN)
+    assert names(file).exit_code == 0
+    lines = list(report(kernels_in(tmp_path), kernel_sources.here(), own_names_in(tmp_path)))
+    assert "1 more lack only names that functions of their own have" in lines

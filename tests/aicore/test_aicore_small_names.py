@@ -223,3 +223,43 @@ def test_a_product_may_get_its_room_in_gm_later():
     assert (tiling.base_m, tiling.base_n) == (32, 32)
     assert found(launch(kernel, a, b, room, out, tiling, kind=KernelType.MIX_AIC_1_1)) == []
     assert np.allclose(out, a.astype(single) @ b.astype(single), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [KernelType.AIC_ONLY, KernelType.MIX_AIC_1_1], ids=str)
+@pytest.mark.parametrize("dtype", [half, single], ids=str)
+def test_a_product_may_be_stored_in_fractals(dtype, kind):
+    m, n, k = 72, 160, 32
+    narrow, wide = MatmulType(TPosition.GM, CubeFormat.ND, half), MatmulType(TPosition.GM, CubeFormat.NZ, dtype)
+    tiling = multi_core_matmul_tiling(SPEC, m, n, k, half, cores=1, fix_split=(32, 64, 32))
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=(m, k)).astype(half), rng.normal(size=(k, n)).astype(half)
+    out = np.zeros((2, n // 16, 80, 16), dtype)  # 72 rows are five fractals
+
+    def kernel(a, b, out, tiling):
+        mm = Matmul(narrow, narrow, wide)
+        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            return
+        mm.SetTensorA(gm(a))
+        mm.SetTensorB(gm(b))
+        mm.IterateAll(gm(out))
+        mm.SetTensorA(gm(a))
+        while mm.Iterate():
+            mm.GetTensorC(gm(out)[n * 80 :])
+        mm.End()
+
+    assert found(launch(kernel, a, b, out, tiling, kind=kind)) == []
+    product = a.astype(single) @ b.astype(single)
+    for each in out:
+        assert np.allclose(each.transpose(1, 0, 2).reshape(80, n)[:m], product, rtol=2e-3, atol=2e-2)
+
+
+def test_layouts_that_a_product_does_not_have_are_refused():
+    rows, fractals = (MatmulType(TPosition.GM, each, half) for each in (CubeFormat.ND, CubeFormat.NZ))
+    in_ub = MatmulType(TPosition.VECIN, CubeFormat.NZ, half)
+    for types, message in (
+        ((fractals, rows, rows), r"a Matmul with A in CubeFormat.NZ; only C can be"),
+        ((rows, fractals, rows), r"a Matmul with B in CubeFormat.NZ; only C can be"),
+        ((rows, rows, in_ub), r"C in NZ goes to GM here"),
+    ):
+        with pytest.raises(KernelError, match=message):
+            on_core(lambda types=types: Matmul(*types))

@@ -22,6 +22,7 @@ from device_model.aicore.cube.matmul_requests import (
     Message,
     checked_atomic,
     compute,
+    place_of,
     serve,
     vectors_of,
 )
@@ -115,9 +116,11 @@ class Matmul(Product):
         tiling = self._tiled
         if isinstance(dst, GlobalTensor):
             self._check_c(dst, Space.GM)
+            if sequential and self._width_of_c:
+                raise KernelError("GetTensorC of C in NZ with sequential", "pieces in turn are stored row by row")
             self._fetch(
                 dst if sequential else dst[self._offset(self._index) :],
-                tiling.base_n if sequential else self._rows.org_kc,
+                tiling.base_n if sequential else self._row_of_c,
                 checked_atomic(en_atomic),
             )
             return
@@ -158,7 +161,7 @@ class Matmul(Product):
         """
         job = self._started()
         self._check_c(dst, Space.GM)
-        message = Message(job, None, dst, self._rows.org_kc, checked_atomic(en_atomic))
+        message = Message(job, None, dst, self._row_of_c, checked_atomic(en_atomic))
         if self._cube is not None:
             compute(self._cube, message)
         else:
@@ -218,7 +221,7 @@ class Matmul(Product):
         strides = (
             matrix_stride_a or rows.org_m * rows.org_ka,
             matrix_stride_b or rows.org_kb * rows.org_n,
-            matrix_stride_c or rows.org_m * rows.org_kc,
+            matrix_stride_c or (self._row_of_c if self._width_of_c else rows.org_m) * rows.org_kc,
         )
         firsts, bias = dict(self._operands), self._bias
         messages = []
@@ -229,7 +232,7 @@ class Matmul(Product):
             if bias is not None:
                 self._bias = bias[batch * rows.org_n if is_bias_batch else 0]
             self._job = None
-            messages.append(Message(self._started(), None, dst[batch * strides[2]], rows.org_kc, atomic))
+            messages.append(Message(self._started(), None, dst[batch * strides[2]], self._row_of_c, atomic))
         self._operands, self._bias, self._job = firsts, bias, None
         message = messages[0]._replace(others=tuple(messages[1:]))
         if self._cube is not None:
@@ -301,8 +304,7 @@ class Matmul(Product):
             raise KernelError(f"C of {self.c} to {dst!r}", "it goes where its MatmulType says, with that type")
 
     def _offset(self, index: int) -> int:
-        column, row = divmod(index, self._pieces[0])
-        return row * self._tiled.base_m * self._rows.org_kc + column * self._tiled.base_n
+        return place_of(self._tiled, index, self._pieces[0], self._row_of_c, self._width_of_c)
 
     def _fetch(self, dst: GlobalTensor, row: int, atomic: int = 0) -> None:
         message = Message(self._started(), self._index, dst, row, atomic)

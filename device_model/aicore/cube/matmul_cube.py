@@ -96,6 +96,7 @@ class Job(NamedTuple):
     n: int
     k: int
     info: tuple[Any, Any] = (None, None)
+    width: int = 0  # the columns of a fractal of C in NZ; 0 for C row by row
 
 
 class _Flag:
@@ -259,7 +260,10 @@ class Cube:
         return result
 
     def store(self, result: _Slot, job: Job, column: int, dst: GlobalTensor, m: int, n: int, row: int) -> None:
-        """Store a result to GM: *m* x *n* elements of the pieces' *column*, *row* elements from one row to the next."""
+        """Store a result to GM: *m* x *n* elements of the pieces' *column*.
+
+        There are *row* elements from one row to the next; in NZ, *row* rows in a column of fractals.
+        """
         if self._call_back.data_copy_out is not None:
             blocks = m * SIDE * self.total.itemsize // BLOCK
             quant = job.quant if isinstance(job.quant, float) else None
@@ -276,7 +280,7 @@ class Cube:
             deq_scalar=job.quant if isinstance(job.quant, float) else 1.0,
             unit_flag=TURN if self._has_unit_flags else 0,
         )  # fmt: skip
-        Fixpipe(dst, result.tensor, params, CO2Layout.ROW_MAJOR)
+        Fixpipe(dst, result.tensor, params, CO2Layout.NZ if job.width else CO2Layout.ROW_MAJOR)
         if words is not None:
             words.flag.emptied()
         if not self._has_unit_flags:

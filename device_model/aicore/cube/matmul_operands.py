@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 
 from device_model.aicore.core.machine import Core, running
-from device_model.aicore.core.names import Space, TPosition
+from device_model.aicore.core.names import BLOCK, Space, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, dtype_of
 from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc, Operand
 from device_model.aicore.cube.matmul_tiling import TCubeTiling
+from device_model.aicore.cube.mmad import SIDE
 from device_model.kernel.findings import KernelError
 
 _NO_CALL_BACK = MatmulCallBackFunc()
@@ -24,6 +25,7 @@ class CubeFormat(Enum):
     """The layout of a matrix in GM."""
 
     ND = 0  # row by row
+    NZ = 1  # columns of fractals, of 32 bytes a row (float: of 16 numbers); for C
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,11 @@ class Product:
         dtypes = dtype_of(a.dtype), dtype_of(b.dtype)
         if dtypes[0] != dtypes[1] or a.position.space is not Space.GM or b.position.space is not Space.GM:
             raise KernelError(f"a Matmul of {a} and {b}", "A and B are of one type and in GM")
+        for role, each in (("A", a), ("B", b), ("the bias", bias)):
+            if each is not None and each.format is not CubeFormat.ND:
+                raise KernelError(f"a Matmul with {role} in {each.format}", "only C can be; copy it with Nd2NzParams")
+        if c.format is CubeFormat.NZ and c.position.space is not Space.GM:
+            raise KernelError(f"a Matmul with C {c}", "C in NZ goes to GM here")
         if a.is_trans and dtypes[0].itemsize != 2:
             raise KernelError(
                 f"a Matmul with A of {dtypes[0]} transposed", "only 16-bit types can be; transpose it in GM"
@@ -256,6 +263,19 @@ class Product:
         return self._shape
 
     @property
+    def _width_of_c(self) -> int:
+        """The columns of a fractal of C in NZ; 0 for C row by row."""
+        if self.c.format is CubeFormat.ND:
+            return 0
+        itemsize = dtype_of(self.c.dtype).itemsize
+        return SIDE if itemsize == 4 else BLOCK // itemsize
+
+    @property
+    def _row_of_c(self) -> int:
+        """From one row of C in GM to the next, in elements; in NZ, the rows of a column of fractals."""
+        return -(-self._rows.org_m // SIDE) * SIDE if self._width_of_c else self._rows.org_kc
+
+    @property
     def _pieces(self) -> tuple[int, int]:
         """The number of pieces of C down and across."""
         m, n, _ = self._sizes
@@ -275,7 +295,7 @@ class Product:
                 Operand(a, a_trans, rows.org_m if a_trans else rows.org_ka),
                 Operand(b, b_trans, rows.org_kb if b_trans else rows.org_n),
             )
-            self._job = Job(number, *operands, self._bias, self._quant, *self._sizes, self._info)
+            self._job = Job(number, *operands, self._bias, self._quant, *self._sizes, self._info, self._width_of_c)
             self._index = -1
         return self._job
 

@@ -11,6 +11,7 @@ from device_model.aicore.core.machine import Core
 from device_model.aicore.core.names import CoreType, Pipe
 from device_model.aicore.core.tensors import GlobalTensor
 from device_model.aicore.cube.matmul_cube import Cube, Job
+from device_model.aicore.cube.matmul_tiling import TCubeTiling
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
 from device_model.aicore.moving.atomics import SetAtomicAdd, SetAtomicMax, SetAtomicMin, SetAtomicNone
 from device_model.kernel.findings import KernelError
@@ -32,6 +33,17 @@ class Message(NamedTuple):
 
 # What enAtomic means: 0 overwrites.
 _ATOMICS = {1: SetAtomicAdd, 2: SetAtomicMax, 3: SetAtomicMin}
+
+
+def place_of(tiling: TCubeTiling, index: int, down: int, row: int, width: int) -> int:
+    """Return the first element of piece *index* of C, of which there are *down* below each other.
+
+    *row* is from one row of C to the next in elements; in NZ, with fractals of *width* columns, the rows of a column.
+    """
+    across, below = divmod(index, down)
+    if width:
+        return across * tiling.base_n * row + below * tiling.base_m * width
+    return below * tiling.base_m * row + across * tiling.base_n
 
 
 def vectors_of(core: Core) -> list[Core]:
@@ -91,7 +103,7 @@ def compute(cube: Cube, message: Message) -> None:
         _store(cube, message, cube.compute(message.job, message.piece % down, message.piece // down))
         return
     for index in range(down * across):
-        at = index % down * cube.tiling.base_m * message.row + index // down * cube.tiling.base_n
+        at = place_of(cube.tiling, index, down, message.row, message.job.width)
         compute(cube, message._replace(piece=index, dst=message.dst[at:]))
     for other in message.others:
         compute(cube, other)
