@@ -195,7 +195,7 @@ def lose_device(device: Integer | None = None, **where: Any) -> Fault:
     number, since_ns = int(device), _bounds(where)["since_ns"]
 
     def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
-        rule = Rule(Verdict.LOSE, text, made, since_ns=since_ns, kind=Kind.DEVICE_LOST)
+        rule = Rule(Verdict.LOSE, text, made, since_ns=since_ns, kind=Kind.DEVICE_LOST, lost=number)
         runtime.admit(rule)
         lost = runtime.device(number)
 

@@ -72,6 +72,7 @@ class Rule:
         code: The vendor's code to report, in place of the code of *kind*.
         delay_ns: How much longer a call takes, or how much later an operation may start.
         factor: How many times as long blocks or copies take.
+        lost: The number of the device that is lost, if the rule names one.
 
     `seen` counts what matched, `struck` what was struck.
     """
@@ -94,11 +95,17 @@ class Rule:
     code: int | None = None
     delay_ns: Nanoseconds = 0
     factor: float = 1.0
+    lost: int | None = None
     seen: int = field(default=0, init=False)
     struck: int = field(default=0, init=False)
 
     def __repr__(self) -> str:
         return f"fault rule {self.text} made at {self.made}"
+
+    @property
+    def device(self) -> int | None:
+        """The number of the only device where the rule can strike, if it names one, or memory there."""
+        return self.lost if self.touching is None else self.touching[0].device
 
     def strikes_call(self, name: str, now: Nanoseconds) -> bool:
         """Count a call of *name*, and return whether the rule strikes it."""

@@ -10,6 +10,7 @@ from acl_py.runtime.collectives import Communicators
 from acl_py.runtime.folds import Folds
 from acl_py.runtime.runtime import Runtime
 from device_model.collectives.folds import Fold, fold_clique, unfold_clique
+from device_model.faults import Rule
 
 _SHOWN = 8  # classes in a report
 _WRITES = ("STORE_GLOBAL", "DELETE_GLOBAL")
@@ -42,6 +43,23 @@ def _line(fold: Fold) -> str:
     named = [f"{each[0]} for {len(each):,}" for each in fold.classes[:_SHOWN]]
     more = f", and {len(fold.classes) - _SHOWN:,} more" if len(fold.classes) > _SHOWN else ""
     return f"folded: {total:,} ranks in {len(fold.classes):,} classes; rank {', '.join(named)}{more}"
+
+
+def check_faults(runtime: Runtime, classes: Sequence[Sequence[int]]) -> None:
+    """Refuse a fault rule for one device whose rank is in a class with others: it would strike all of them, or none.
+
+    Raises:
+        ValueError: There is one.
+    """
+    due = (subject for subject in runtime.scheduler.subjects() if isinstance(subject, Rule))
+    alike = {rank: each for each in classes for rank in each}
+    for rule in (*runtime.faults.rules, *due):
+        number = None if rule.device is None else len(alike.get(rule.device, ()))
+        if number is not None and number > 1:
+            raise ValueError(
+                f"fold: {rule!r} is for device {rule.device}, whose rank is one of {number:,} that are alike: "
+                "give it a key of its own with alike="
+            )
 
 
 def check_writes(main: Callable[..., Any]) -> None:

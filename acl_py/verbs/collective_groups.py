@@ -15,7 +15,7 @@ from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.collectives import Communicators, Group, check_nccl, drop, joined_by, queue_group
 from acl_py.runtime.fold_checks import Diary, parted_for_checks
-from acl_py.runtime.folding import check_writes, folding
+from acl_py.runtime.folding import check_faults, check_writes, folding
 from acl_py.runtime.folds import own_device
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope
@@ -227,6 +227,7 @@ async def _run_folded(
     for rank in range(count):
         keys.setdefault(alike(rank), []).append(rank)
     classes, checks = list(keys.values()), dict[int, int]()
+    check_faults(runtime, classes)
     if is_checked:
         classes, checks = parted_for_checks(classes)
     diary = Diary(runtime, checks)

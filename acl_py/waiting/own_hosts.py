@@ -14,8 +14,9 @@ run in one step of the loop, that of the task which *resumes*. What such a host 
 """
 
 import asyncio
+import sys
 from collections import deque
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
 from functools import partial
 from heapq import heappush
@@ -33,10 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Task = asyncio.Task[Any]
+_Around = Callable[[asyncio.AbstractEventLoop, Task], None]
 PAUSE = object()  # what a host gives that waits for its turn, for which the loop has to turn
-
-# What asyncio calls around a step of a task. It has no public form.
-_enter_task, _leave_task = asyncio.tasks._enter_task, asyncio.tasks._leave_task
 
 
 class Memory(Protocol):
@@ -111,8 +110,10 @@ class Turns:
     def __init__(self, clock: _Clock) -> None:
         self.clock = clock
         self.ready: deque[OwnHost] = deque()  # those that have their turn and were not resumed
+        self._enter, self._leave = _around_steps()
         self._is_resuming = False
         self._own: OwnHost | None = None  # the host of the task that resumes
+        self._home: greenlet = getcurrent()  # what that task runs in: hosts come back there
         self._running: OwnHost | None = None  # the host that runs in the step of that task, or has come back to it
 
     def reach(self, bridge: "Bridge", cost: Nanoseconds) -> Nanoseconds | None:
@@ -157,7 +158,7 @@ class Turns:
                         host.pause()
                     elif other is not host:
                         self._change(host, other)
-                        other.parent = host.parent
+                        other.parent = self._home
                         other.switch()
                 except asyncio.CancelledError as error:
                     cancelled = error
@@ -190,8 +191,8 @@ class Turns:
     def _change(self, old: OwnHost, new: OwnHost) -> None:
         """Let the task of *new* be the current one, and let *new* remember what it knows."""
         new.memory.follow(old.memory)
-        _leave_task(old.loop, old.task)
-        _enter_task(new.loop, new.task)
+        self._leave(old.loop, old.task)
+        self._enter(new.loop, new.task)
         self._running = new
 
     def resume(self, own: OwnHost, error: BaseException | None) -> Any:
@@ -208,7 +209,7 @@ class Turns:
             awaited = self._run(host, own, error)
             if self._running is own and awaited is not PAUSE:
                 return awaited
-            if self._running.dead:
+            if self._running is not None and self._running.dead:
                 break  # its task ends before others go on, so errors come in the order in which they were raised
             error = None
             try:
@@ -225,10 +226,10 @@ class Turns:
 
         If it is another one than *own*, its own task does that.
         """
-        host.parent = getcurrent()
+        host.parent = self._home = getcurrent()
         if host is not own:
-            _leave_task(own.loop, own.task)
-            _enter_task(host.loop, host.task)
+            self._leave(own.loop, own.task)
+            self._enter(host.loop, host.task)
         host.memory.swap()
         self._running = host
         raised: BaseException | None = None
@@ -243,8 +244,8 @@ class Turns:
             if raised is not None:
                 raise raised
             return awaited
-        _leave_task(back.loop, back.task)
-        _enter_task(own.loop, own.task)
+        self._leave(back.loop, back.task)
+        self._enter(own.loop, own.task)
         if raised is not None or back.dead or awaited is None:
             back.raised, back.result = raised, awaited
             back.wake()
@@ -259,6 +260,21 @@ class Turns:
         self._is_resuming = bool(self.ready)
         if self.ready:
             self.ready[0].wake()
+
+
+def _around_steps() -> tuple[_Around, _Around]:
+    """Return what asyncio calls before and after a step of a task, so that this is the current one in between.
+
+    There is no public way to run a step of one task within that of another: eager tasks do so for new ones only.
+    """
+    try:
+        return asyncio.tasks._enter_task, asyncio.tasks._leave_task
+    except AttributeError as error:
+        version = ".".join(map(str, sys.version_info[:2]))
+        raise RuntimeError(
+            f"hosts of ranks need asyncio.tasks._enter_task and _leave_task, which Python {version} does not have: use "
+            "Python 3.11, 3.12 or 3.13, or ranks() without own_hosts= and fold="
+        ) from error
 
 
 def _pass_on(future: asyncio.Future[None] | None, _: object = None) -> None:

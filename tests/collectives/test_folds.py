@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import acl_py as acl
-from acl_py import AclError, Kind, ReduceOp
+from acl_py import AclError, Kind, ReduceOp, faults
 from device_model.links.spec import Network
 from tests.campaigns import many
 from tests.collectives import folded
@@ -220,6 +220,39 @@ async def nothing(number):
 def test_what_cannot_be_folded_is_refused_before_any_rank_runs(options, how, text):
     with pytest.raises(ValueError, match=text):
         run(lambda: asyncio.wait_for(acl.ranks(4, nothing, **options), 1), **how)
+
+
+@pytest.mark.parametrize("fault", [faults.lose_device(3, since_us=5_000), "ecc"])
+def test_a_rank_with_a_fault_rule_of_its_own_is_a_class_of_its_own(fault):
+    async def rank(number):
+        ran.append(number)
+        try:
+            await acl.MemsetAsync(buffers[number], 64, 0, 64)
+            await asyncio.sleep(0.01)
+            await acl.SynchronizeDevice()
+        except acl.AclError as error:
+            return error.kind
+        return None
+
+    async def main(fault, **options):
+        for number in range(4):
+            await acl.SetDevice(number)
+            buffers[number] = await acl.Malloc(64)
+        rule = faults.ecc_error(buffers[3]) if fault == "ecc" else fault
+        with acl.current_simulation().fault(rule):
+            return await acl.ranks(4, rank, **options)
+
+    ran, buffers = [], {}
+    text = r"fold: fault rule .* is for device 3, whose rank is one of 4 that are alike: give it a key of its own"
+    with pytest.raises(ValueError, match=text):
+        run(lambda: main(fault, fold=True), 4)
+    assert ran == []
+    full = run(lambda: main(fault, own_hosts=True), 4)
+    assert full[:3] == [None] * 3
+    assert full[3] is not None
+    ran.clear()
+    assert run(lambda: main(fault, fold=True, alike=lambda number: number == 3), 4) == full
+    assert ran == [0, 3]
 
 
 def test_a_group_that_may_share_network_cards_with_its_like_is_not_folded():

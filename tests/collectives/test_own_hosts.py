@@ -295,3 +295,17 @@ def test_a_run_of_ranks_has_the_same_trace_each_time():
         return [*timeline.ops, *((call.name, call.caller, call.enter_ns, call.exit_ns) for call in timeline.calls)]
 
     assert rows() == rows()
+
+
+def test_a_python_whose_asyncio_cannot_change_the_current_task_is_named(monkeypatch):
+    async def rank(number):
+        ran.append(number)
+
+    async def main():
+        await acl.ranks(2, rank, own_hosts=True)
+
+    ran = []
+    monkeypatch.delattr(asyncio.tasks, "_enter_task")
+    with pytest.raises(RuntimeError, match=r"hosts of ranks need asyncio.tasks._enter_task .* Python 3\.\d+ does not"):
+        acl.run(main, trace=False)
+    assert ran == []
