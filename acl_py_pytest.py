@@ -98,7 +98,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--acl-update-golden",
         action="store_true",
-        help="Let acl_sim.assert_like() write its recordings anew instead of comparing runs with them.",
+        help="Let acl_sim.assert_like() write its recordings again instead of comparing runs with them.",
     )
     group.addoption(
         "--acl-explore", metavar="N", type=int, default=0, help="Run each test with simulations under N more schedules."
@@ -198,7 +198,7 @@ class _IfItHasPoints:
 
 
 def _schedule_text(failing: "Outcome") -> str:
-    lines = ["what is otherwise than under the default schedule:"]
+    lines = ["what differs from the default schedule:"]
     lines += [f"  {each}  {text}" for each, text in zip(failing.deviations, failing.texts, strict=True)]
     schedule = " ".join(map(str, failing.deviations))
     return "\n".join([*lines, f"run it again with --acl-schedule {schedule!r}"])

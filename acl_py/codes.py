@@ -14,6 +14,16 @@ from device_model.errors import Kind
 from device_model.rules import RULES, Code
 
 _RULES = {"hccl": "acl", "nccl": "cuda"}  # the rules under which codes of a library are given
+_OTHERWISE = {  # names of the driver that the runtime spells in another way
+    "cuda_error_out_of_memory": "cudaerrormemoryallocation",
+    "cuda_error_not_initialized": "cudaerrorinitializationerror",
+    "cuda_error_deinitialized": "cudaerrorcudartunloading",
+    "cuda_error_invalid_context": "cudaerrordeviceuninitialized",
+    "cuda_error_invalid_handle": "cudaerrorinvalidresourcehandle",
+    "cuda_error_not_found": "cudaerrorsymbolnotfound",
+    "cuda_error_launch_failed": "cudaerrorlaunchfailure",
+    "cuda_error_launch_out_of_resources": "cudaerrorlaunchoutofresources",
+}
 
 
 class Entry(NamedTuple):
@@ -49,16 +59,21 @@ def find(what: str) -> list[Entry]:
     """Return the codes that *what* may mean: a number, or a name in full or without its prefix, in any case."""
     if what.lstrip("-").isdigit():
         return [entry for entry in table() if entry.number == int(what)]
-    return [entry for entry in table() if what.lower() in _spellings(entry)]
+    spelled = what.lower()
+    if spelled.startswith("cuda_error_"):  # of the driver, whose codes have the numbers and most names of the runtime's
+        spelled = _OTHERWISE.get(spelled) or f"cudaerror{spelled.removeprefix('cuda_error_').replace('_', '')}"
+    return [entry for entry in table() if spelled in _spellings(entry)]
 
 
 def near(what: str) -> list[str]:
     """Return up to five codes that look like *what*, as texts."""
-    if what.lstrip("-").isdigit():
-        by_distance = sorted(table(), key=lambda entry: abs(entry.number - int(what)))
-        return [f"{entry.number} {entry.name}" for entry in by_distance[:3]]
     from difflib import get_close_matches  # only messages need it
 
+    if what.lstrip("-").isdigit():
+        numbers = {str(entry.number): entry for entry in table()}
+        mistyped = [numbers[each] for each in get_close_matches(what, numbers, 1, 0.9)]
+        by_distance = sorted(table(), key=lambda entry: abs(entry.number - int(what)))
+        return [f"{entry.number} {entry.name}" for entry in dict.fromkeys([*mistyped, *by_distance[:3]])]
     names = {spelling: entry for entry in table() for spelling in _spellings(entry)}
     similar = dict.fromkeys(names[each] for each in get_close_matches(what.lower(), names, 5, 0.6))
     return [f"{entry.number} {entry.name}" for entry in similar]
@@ -221,8 +236,10 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
             "a feature that the rules in force do not have", "use what the message names instead"
         ),
         Kind.ILLEGAL_ADDRESS: Advice(
-            "work on the device used memory that was freed before it ran, or that no device reaches",
-            "synchronise before Free(), or use FreeAsync() in the same stream",
+            "a kernel with an index outside its array; or work used memory that was freed before it ran, or that no "
+            "device reaches",
+            "the message has the address and the thread: check the index; synchronise before Free(), or "
+            "use FreeAsync() in the same stream",
         ),
         Kind.MISALIGNED_ADDRESS: Advice(
             "a kernel in PTX used an address that is no multiple of the size of its access",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from device_model.profile import DeviceProfile
 
 DEVICE, BODIES = "ACL_PY_DEVICE", "ACL_PY_BODIES"  # variables of the environment
+_PLACING = {"device": DEVICE, "rules": "ACL_PY_RULES", "overlay": "ACL_PY_OVERLAY"}
 HOST_TIMES = ("modelled", "measured")
 _CLOCKS = ("simulated", "real", None)
 _BODIES = (None, "refuse", "host", "time")
@@ -40,6 +41,15 @@ def card_of(device: object) -> Card | None:
 def placed_on_card(device: object) -> bool:
     """Return whether a program that names *device* runs on a card: the environment may name another one."""
     return card_of(os.environ.get(DEVICE) or device) is not None
+
+
+def place(**given: str | None) -> None:
+    """Let simulations that begin from now on, here and in processes that start, have the *given* device, rules and
+    overlay, whatever the program says; None leaves what it says.
+    """
+    for name, value in given.items():
+        if value is not None:
+            os.environ[_PLACING[name]] = os.path.abspath(value) if value.endswith(".toml") else value
 
 
 class Options(Frozen):
@@ -69,13 +79,16 @@ class Options(Frozen):
         return card_of(self.device)
 
     def placed(self) -> "Options":
-        """Return these options for the device that the environment names, if it does: whatever the program says. On a
-        card, what the program says of the model's times and speed is left out.
+        """Return these options with the device, the rules and the overlay that the environment names, if it does:
+        whatever the program says. On a card, what the program says of the model's times and speed is left out.
         """
-        device = os.environ.get(DEVICE)
-        if not device:
+        given = {name: value for name, variable in _PLACING.items() if (value := os.environ.get(variable))}
+        if not given:
             return self
-        placed = replace(self, device=device, bodies=self.bodies or os.environ.get(BODIES))
+        placed = replace(self, **given)  # type: ignore[arg-type]  # texts, which all three may be
+        if "device" not in given:
+            return placed
+        placed = replace(placed, bodies=self.bodies or os.environ.get(BODIES))
         if placed.card is None:
             return placed
         return replace(

@@ -108,7 +108,7 @@ class Simulation(Handle):
         return summarize(self.runtime, self._trace, self.findings, leaks_of(self.runtime))
 
     def timeline(self) -> "Page":
-        """Return the timeline so far as a page, with findings and the critical path.
+        """Return the timeline so far as a page, with findings, mistakes and the critical path.
 
         A notebook shows it; `write(path)` makes an HTML file of it.
 
@@ -116,9 +116,11 @@ class Simulation(Handle):
             RuntimeError: the simulation was started with trace=False.
         """
         from acl_py.causes.pages import explained  # imported here: most programs make no page
+        from acl_py.sanitizer.reports import Report
         from acl_py.trace.page import Page, Run
 
-        return explained(Page([Run("Timeline", self.trace.timeline())]))
+        mistakes = Report(tuple(self.findings)).mistakes
+        return explained(Page([Run("Timeline", self.trace.timeline())], mistakes=mistakes))
 
     def observe(self, observer: Observer) -> None:
         """Call the hooks of *observer* from now on; see `Observer`."""

@@ -3,7 +3,7 @@
 From the top down; each line imports only from those below it:
 
     device                          one device: its engines, contexts and memory
-    choices                         what a run may do otherwise than the model
+    choices                         what a run may do in another way than the model
     contexts chains faults          contexts and their failures; chains of waits for reports; fault rules
     engines/                        copies and host functions; blocks on cores; pageable memory; bodies in threads
     graphs/                         work that is described once and launched many times; captures
@@ -61,7 +61,7 @@ Words, each with one meaning:
     instant         everything that happens at the same nanosecond
     settled         no engine can start anything more at this instant
     step            an entry in a stream that takes no engine, such as a wait for a notify
-    choice point    a place where a run may do otherwise than the model, if its scheduler has `choices`
+    choice point    a place where a run may differ from the model, if its scheduler has `choices`
     scope           what a task sees: its runtime and its current context
     site            a line of the user's code
     alert           a flag of a context: each call has to look closer before it begins

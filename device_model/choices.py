@@ -1,4 +1,4 @@
-"""Choices: what a run may do otherwise than the model, within what the vendors promise.
+"""Choices: what a run may do in another way than the model, within what the vendors promise.
 
 The model has one answer where a card has many. A copy takes the time that the profile says, the effect of a kernel
 happens at its end, an engine with two heads takes a certain one. A program that is right must be right for all of them.

@@ -42,7 +42,7 @@ class Flows(ABC, Generic[What, Ask]):
     def __init__(self, lists: int) -> None:
         self.now = 0.0
         self._next_end = inf
-        self._is_stale = False  # True if rates, and `_next_end`, must be computed anew
+        self._is_stale = False  # True if rates, and `_next_end`, must be computed again
         self._classes: dict[Hashable, Class[What]] = {}
         self._active: list[list[Class[What]]] = [[] for _ in range(lists)]
         self._starts: list[tuple[float, int, What, Ask]] = []  # a heap: flows that have not begun

@@ -1,8 +1,8 @@
 """Numbers that a caller gives. First integers: a size, a count, a number of blocks, of milliseconds or of a device.
 
-Every type of integers will do, as a program that computes sizes with NumPy has np.int64. An address is another thing: a
-buffer has one (`__index__`), and would pass for a huge count. So it is not enough that `operator.index` takes a value;
-it must be a number as well. A bool is refused, because it is nearly always a mistake.
+Every type of integers is accepted, as a program that computes sizes with NumPy has np.int64. An address is another
+thing: a buffer has one (`__index__`), and would pass for a huge count. So it is not enough that `operator.index` takes
+a value; it must be a number as well. A bool is refused, because it is nearly always a mistake.
 """
 
 import operator

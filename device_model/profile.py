@@ -408,9 +408,11 @@ def text_of(path: str | Path, what: str) -> str:
 @cache
 def _shipped(name: str) -> DeviceProfile:
     if name not in names():
-        raise ProfileError(
-            f"there is no profile {name!r}; there are {', '.join(names())}, or give the path of a .toml file"
-        )
+        from difflib import get_close_matches  # imported here: only a mistake needs it
+
+        near = get_close_matches(name.lower(), names(), 1)
+        meant = f"did you mean {near[0]}? There" if near else "there"
+        raise ProfileError(f"there is no profile {name!r}; {meant} are {', '.join(names())}, or give a .toml file")
     file = _FOLDER / f"{name}.toml"
     return parse(file.read_text(encoding="utf-8"), file.name)
 

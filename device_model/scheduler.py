@@ -184,7 +184,7 @@ class Scheduler:
         self._wake = Completion()  # done when a watch has woken a host since `run_to_wake` began
         # Called before control returns to a host: it joins bodies that run in threads (engines/workers.py).
         self.before_return: Callable[[], None] | None = None
-        self.choices: Choices | None = None  # what this run may do otherwise than the model
+        self.choices: Choices | None = None  # what this run may do in another way than the model
         self._raiser = _Raiser(self)
         # How far the run goes that is under way, for `pass_through`; without a run no time passes.
         self.until: float = -1

@@ -3,6 +3,7 @@
 With the tag `quick`, as in `make docs-quick`, it has no notebooks, and only those pictures of samples that are there.
 """
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +19,17 @@ import gallery
 import reference
 
 import acl_py
+from acl_py.teaching.pictures import AS_PAGE
 
 BUILT = Path(__file__).parent / "built"
 IS_QUICK = "quick" in tags  # noqa: F821 - Sphinx's name
+
+# A server looks for this page at the top, where the folders of the repository are.
+ENTRANCE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>acl_py</title>
+<meta http-equiv="refresh" content="0; url=docs/index.html"></head>
+<body><a href="docs/index.html">acl_py</a></body></html>
+"""
 
 project = "acl_py"
 version = release = acl_py.__version__
@@ -60,6 +69,7 @@ def generate(_: Sphinx) -> None:
     page = BUILT / "extra" / "demo" / "demo.html"
     page.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, "-m", "acl_py", "demo", "--report", page], check=True, stdout=subprocess.DEVNULL)
+    (BUILT / "extra" / "index.html").write_text(ENTRANCE, encoding="utf-8")
 
 
 def without_folders(_: Sphinx, document: nodes.document) -> None:
@@ -70,9 +80,22 @@ def without_folders(_: Sphinx, document: nodes.document) -> None:
             link.replace_self(link.children)
 
 
+def with_timelines(_: Sphinx, document: nodes.document) -> None:
+    """Put the timelines of notebooks on their pages, where a comment names them: below a picture they are closed."""
+    for comment in list(document.findall(nodes.raw)):
+        name = re.fullmatch(r"<!-- timeline (\w+) -->\s*", comment.astext())
+        if not name:
+            continue
+        is_picture = (Path(document["source"]).parent / f"{name[1]}.png").exists()
+        frame = f'<iframe class="demo" loading="lazy" src="../../timelines/{name[1]}.html" title="Timeline"></iframe>'
+        whole = f"<details><summary>{AS_PAGE}</summary>{frame}</details>" if is_picture else frame
+        comment.replace_self(nodes.raw("", whole, format="html"))
+
+
 def setup(app: Sphinx) -> None:
     """Connect what this project adds."""
     counting.Pages(app)
     app.connect("builder-inited", generate)
     app.connect("doctree-read", without_folders)
+    app.connect("doctree-read", with_timelines)
     app.connect("autodoc-process-docstring", reference.as_rst, priority=400)  # before napoleon

@@ -1,4 +1,4 @@
-"""Python processes that a server forks, so that none of them has to import acl_py anew.
+"""Python processes that a server forks, so that none of them has to import acl_py again.
 
     done = forks.run("-m", "acl_py", "run", "script.py", cwd=folder)
 

@@ -1,4 +1,4 @@
-"""The how-to guides run as they are printed: `python -m tests.test_howto` writes their outputs anew.
+"""The how-to guides run as they are printed: `python -m tests.test_howto` writes their outputs again.
 
 A block of Python, TOML or C++ is a file, which its first line names. A block of a console has commands behind `$`, and
 what they print on either output.

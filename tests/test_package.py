@@ -16,7 +16,7 @@ import pytest
 import acl_py
 from tests import release
 from tests.extras import extras
-from tests.samples.notebooks import AWAIT, FOLDER, NOTEBOOKS, needs_more, output_of
+from tests.samples.notebooks import AWAIT, FOLDER, NOTEBOOKS, fill_in, needs_more, output_of
 from tests.test_code_blocks import BLOCK, pattern_of
 
 ROOT = Path(__file__).parent.parent
@@ -127,6 +127,9 @@ def test_the_wheel_runs_the_demo_and_then_notebooks_where_nothing_else_is(dist, 
         )  # fmt: skip
 
     for notebook in THREE:
+        book = nbformat.read(books[notebook], as_version=4)
+        fill_in(book, notebook)
+        nbformat.write(book, books[notebook])
         done = run(books[notebook])
         assert done.returncode == 0, done.stderr
         found = output_of(nbformat.read(books[notebook], as_version=4))

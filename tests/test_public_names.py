@@ -1,7 +1,7 @@
 """What the packages re-export stays: the names, and the signatures of functions and constructors.
 
-`public_names.json` holds them. After an intended change `python -m tests.test_public_names` writes it anew. Annotations
-count by the names in them, so a class may move from one module to another.
+`public_names.json` holds them. After an intended change `python -m tests.test_public_names` writes it again.
+Annotations count by the names in them, so a class may move from one module to another.
 """
 
 import ast

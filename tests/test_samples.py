@@ -1,4 +1,4 @@
-"""Each sample prints what the file beside it says. `python tests/test_samples.py` writes those files anew."""
+"""Each sample prints what the file beside it says. `python tests/test_samples.py` writes those files again."""
 
 import json
 import re
@@ -11,7 +11,8 @@ from tests import forks
 # Those that take seconds; their parts are run by the fast tests of tests/samples and tests/cta.
 LONG = (
     "15_copy_pipeline", "aicore", "double_buffer", "experts", "five_stages", "listings", "matmul", "moe", "progression",
-    "pipeline", "server", "streaming", "streams_and_chunks", "tensor_parallel", "tuned_add", "tuning",
+    "pipeline", "product_in_steps", "server", "streaming", "streams_and_chunks", "tensor_parallel", "tuned_add",
+    "tuning",
 )  # fmt: skip
 FOLDER = Path(__file__).parent.parent / "samples"
 SAMPLES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))

@@ -18,7 +18,7 @@ from tests.test_public_names import PACKAGES, names_of
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
 PAGES = ("docs/index", "README", "docs/timeline", "docs/problems", "docs/built/gallery", "docs/built/waits",
-         "docs/built/acl_py", "docs/semantics", "docs/howto/race", "docs/teaching",
+         "docs/built/acl_py", "docs/built/acl_py/stream", "docs/semantics", "docs/howto/race", "docs/teaching",
          "docs/notebooks/1_streams_in_ten_minutes", "docs/built/acl_py.cta")  # fmt: skip
 pytestmark = pytest.mark.slow
 

@@ -237,9 +237,10 @@ class CardContext(Context):
 
         The clocks of the host and of the card agree within an error: work that starts before its call is moved behind.
         """
-        early = max(0, op.called_ns - op.start_ns)
-        op.start_ns, op.end_ns = op.start_ns + early, op.end_ns + early
-        op.queued_ns = op.ready_ns = min(op.queued_ns, op.start_ns)
+        if op.called_ns > op.start_ns:
+            op.start_ns, op.end_ns = op.called_ns, op.end_ns + op.called_ns - op.start_ns
+        if op.queued_ns > op.start_ns:
+            op.queued_ns = op.ready_ns = op.start_ns
         ended = self.device.hooks.op_ended
         if ended is not None:
             self.device.call_hook(ended, op)

@@ -8,14 +8,18 @@ if work has failed before it.
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from acl_py.errors import AclError, DeviceError, Kind
 from acl_py.runtime.runtime import Runtime
 from device_model.errors import CodedError
+from device_model.ops import Op
 from device_model.signals import Compare
-from device_model.work import Copy, Fill, Label, PitchedCopy
+from device_model.work import Label
+
+if TYPE_CHECKING:
+    from acl_py.card.streams import CardStream
 
 _FORKED = "this is a child of fork, and a card belongs to its parent: begin processes with spawn"
 
@@ -112,13 +116,13 @@ class Driver(Protocol):
     def copy_bytes(self, dst: int, src: int, nbytes: int, way: Label, stream: Any) -> None:
         """Queue a copy between two addresses; *way* is the label of such copies."""
 
-    def copy(self, work: Copy, stream: Any) -> None:
+    def copy(self, stream: "CardStream", op: Op) -> None:
         """Queue a copy."""
 
-    def copy_rows(self, work: PitchedCopy, stream: Any) -> None:
+    def copy_rows(self, stream: "CardStream", op: Op) -> None:
         """Queue a copy of rows."""
 
-    def fill(self, work: Fill, stream: Any) -> None:
+    def fill(self, stream: "CardStream", op: Op) -> None:
         """Queue a fill."""
 
     def write_word(self, stream: Any, address: int, value: int) -> None:

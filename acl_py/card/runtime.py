@@ -145,17 +145,26 @@ class CardRuntime(Runtime):
         """Make the call that queues *op* in *stream*, or let a capture have it."""
         if stream.home is None and self._take(stream, op, 0):
             return
-        told = self.hooks.op_queued
         if self.sanitizer is not None:
-            self.note_unseen(op.work)
-            if isinstance(op.work, HostFunction) and told is not None:
-                op.stream, op.queued_ns, op.queue = stream, self.host_ns, stream.queues[op.lane]
-                told(op)  # before the function runs, in its thread
-                told = None
+            self._submit_observed(stream, op)
+            return
+        stream.enqueue(op, 0)
+        told = self.hooks.op_queued
+        if told is not None:
+            told(op)
+
+    def _submit_observed(self, stream: Stream, op: Op) -> None:
+        """Make the call that queues *op* in *stream*, and let the sanitizer know what it may."""
+        told = self.hooks.op_queued
+        self.note_unseen(op.work)
+        if isinstance(op.work, HostFunction) and told is not None:
+            op.stream, op.queued_ns, op.queue = stream, self.host_ns, stream.queues[op.lane]
+            told(op)  # before the function runs, in its thread
+            told = None
         stream.enqueue(op, 0)
         if told is not None:
             told(op)
-        if self.sanitizer is not None and isinstance(op.work, Copy) and op.work.dst.space is Space.PAGEABLE:
+        if isinstance(op.work, Copy) and op.work.dst.space is Space.PAGEABLE:
             self._tell_of_wait(stream, op)
 
     def _tell_of_wait(self, stream: Stream, op: Op) -> None:

@@ -106,11 +106,12 @@ class CardStream(Stream):
 
     def enqueue(self, op: Op, ready_ns: Nanoseconds, now: bool = True) -> None:  # noqa: ARG002 - the card decides
         """Make the call that queues *op*."""
-        context, times = self.context, self.context.times
+        context = self.context
+        times, works = context.times, context.works
         op.stream = self
         op.queued_ns = op.ready_ns = self.scheduler.now
         op.queue = self.queues[op.lane]  # the trace tells the engine by it
-        maker = context.works.of(op.work)
+        maker = works.makers.get(type(op.work)) or works.of(op.work)
         # A mark is needed for what is waited for and will not be the last entry, and in front of what may last.
         if (self._asked > self._first and self._asked > self._marked) or maker.may_last:
             self.mark_all()

@@ -40,12 +40,9 @@ class Works:
         self._device = device
         self.functions = functions
         driver = device.driver
-        self.copy, self.rows, self.fill = (
-            Maker(lambda stream, op: driver.copy(op.work, stream.handle), mark=_of_copy),  # type: ignore[arg-type]
-            Maker(lambda stream, op: driver.copy_rows(op.work, stream.handle), mark=_of_copy),  # type: ignore[arg-type]
-            Maker(lambda stream, op: driver.fill(op.work, stream.handle), mark=_of_fill),  # type: ignore[arg-type]
-        )
-        self._makers: dict[type[Work], Maker] = {
+        self.copy, self.rows = Maker(driver.copy, mark=_of_copy), Maker(driver.copy_rows, mark=_of_copy)
+        self.fill = Maker(driver.fill, mark=_of_fill)
+        self.makers: dict[type[Work], Maker] = {
             Copy: self.copy,
             BlindCopy: self.copy,
             UnreachableCopy: self.copy,
@@ -63,7 +60,7 @@ class Works:
         Raises:
             AclError: A card cannot do it.
         """
-        maker = self._makers.get(type(work)) or self.made_for(work)
+        maker = self.makers.get(type(work)) or self.made_for(work)
         if maker is None:
             raise self._device.runtime.error(Kind.NOT_SUPPORTED, f"{work.label} on a card", self.makes_instead)
         return maker

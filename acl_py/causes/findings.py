@@ -120,7 +120,7 @@ def findings(timeline: Timeline) -> list[Finding]:
 def findings_text(found: Sequence[Finding]) -> str:
     """Return *found* as plain text, a line for each."""
     if not found:
-        return "findings: none: no call and no operation waited without being asked to"
+        return "findings: none: no call and no operation waited without being asked to (races: see the sanitizer)"
     return "\n".join([f"findings: {len(found):,}", *(f"  {finding.text}" for finding in found)])
 
 

@@ -11,7 +11,7 @@ from acl_py.trace.page import Page, PathPart, Run
 
 def explained(shown: Page) -> Page:
     """Return the page with findings, notes and the critical path of each run that has no critical path yet."""
-    return Page([_explained(run) for run in shown.runs], shown.title)
+    return Page([_explained(run) for run in shown.runs], shown.title, shown.mistakes)
 
 
 def with_findings(run: Run, path: Iterable[Part], found: Iterable[Finding]) -> Run:

@@ -1,9 +1,10 @@
 """The command line, `acl-py`: run, predict, calibrate, explore, replay, report, optimise, diff, devices, and others."""
 
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from acl_py import __version__
 from acl_py.cli.calibrating import calibrate_command
@@ -27,7 +28,22 @@ from acl_py.cli.sweeping import sweep_command
 from acl_py.compat.acl.standins import commands
 from device_model.compiled import CORE
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+class _Commands(typer.core.TyperGroup):
+    """The commands; the name of a script in place of one is told apart."""
+
+    def resolve_command(self, context: Any, words: list[str]) -> Any:
+        """Return the command that the first of *words* names.
+
+        Raises:
+            UsageError: There is none.
+        """
+        if words and words[0].endswith(".py"):
+            context.fail(f"No command is called '{words[0]}': `acl-py run {words[0]}` runs a script.")
+        return super().resolve_command(context, words)
+
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, cls=_Commands)
 app.add_typer(commands.app, name="model")
 app.command("replay", cls=Sanitizable)(replay_command)
 app.command("report")(report_command)

@@ -59,10 +59,23 @@ FaultRules = Annotated[
         rich_help_panel=OF_MISTAKES,
     ),
 ]
+
+
+def no_source(path: Path | None) -> Path | None:
+    """Return the *path* to which an option writes; raise BadParameter if it is that of a Python source."""
+    if path is not None and path.suffix in (".py", ".pyw", ".ipynb"):
+        raise typer.BadParameter(f"{path} is the file to write, and looks like a program: name another file before it")
+    return path
+
+
 TraceOut = Annotated[
     Path | None,
     typer.Option(
-        "--trace", metavar="FILE", help="Write the trace to this file; --format says how.", rich_help_panel=OF_FILES
+        "--trace",
+        metavar="FILE",
+        help="Write the trace to this file; --format says how.",
+        callback=no_source,
+        rich_help_panel=OF_FILES,
     ),
 ]
 
@@ -134,6 +147,7 @@ FindingsOut = Annotated[
         "--findings",
         metavar="FILE",
         help="Write what the sanitizer finds; '-' is standard output.",
+        callback=no_source,
         rich_help_panel=OF_MISTAKES,
     ),
 ]
@@ -200,6 +214,7 @@ ReportOut = Annotated[
         "--report",
         metavar="FILE.html",
         help="Write the timeline to this file, as a page for any browser.",
+        callback=no_source,
         rich_help_panel=OF_FILES,
     ),
 ]

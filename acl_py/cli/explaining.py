@@ -222,10 +222,15 @@ class Told:
         return asker is not None and propose(asker, path, stderr=stderr, crew=self._crew)
 
 
-def write_page(shown: Iterable[Shown], path: Path, *, title: str = "") -> bool:
-    """Explain what is *shown*, with prices, and write it to the file *path*. If it cannot be written, say why."""
-    page = Page([each.run if each.run.critical else _priced(*each) for each in shown], title)
-    return is_written(lambda: with_causes(page).write(path), path)
+def write_page(shown: Iterable[Shown], path: Path, *, title: str = "", mistakes: Sequence[str] = ()) -> bool:
+    """Explain what is *shown*, with prices, and write it with the *mistakes* to the file *path*. If it cannot be
+    written, say why.
+    """
+    page = Page([each.run if each.run.critical else _priced(*each) for each in shown], title, mistakes)
+    if not is_written(lambda: with_causes(page).write(path), path):
+        return False
+    say(f"acl-py: the timeline is in {path}", stderr=True)
+    return True
 
 
 def _priced(run: Run, case: Case | None) -> Run:

@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from acl_py import codes
 from acl_py.cli.common import complain, console
+from acl_py.findings import Kind
 
 _SUCCESS = ("0", "cudasuccess", "acl_success")
 _VENDORS = {"acl": "ACL, aclError", "cuda": "CUDA, cudaError_t"}
@@ -22,6 +23,9 @@ def explain_error_command(
         console().print("0  the call has succeeded (cudaSuccess, ACL_SUCCESS)", highlight=False)
         return
     entries = codes.find(code)
+    if not entries and code.strip().lower() in {kind.value for kind in Kind}:
+        complain(f"{code} is no code but a finding of the sanitizer: its text names the lines and a fix")
+        raise typer.Exit(2)
     if not entries:
         complain(f"there is no code {code}; similar codes: {', '.join(codes.near(code)) or 'none'}")
         raise typer.Exit(2)

@@ -132,7 +132,7 @@ def explore_command(
     It fails if it raises, ends with an exit code, hangs, has a finding, or if
     the function of --check returns False, or with --fail-over if it takes
     longer than that allows. The exit code is then 4. What the
-    schedule does otherwise than the default one is shrunk and printed, with
+    schedule does in another way than the default one is shrunk and printed, with
     the command that runs it again. With --sanitize, what the sanitizer finds
     under any schedule is reported at the end, and the exit code is 4, too.
     Arguments of the script that look like options come after --.
@@ -246,7 +246,7 @@ def _show_findings(gathering: Gathering, suppressions: Sequence[Suppression], ru
 def _show_failing(failing: Outcome, echo: Echo, *, is_new: bool) -> None:
     """Print how a run has failed, and what is otherwise in it; of a *new* one also the command that repeats it."""
     echo(f"it fails: {failing.failure}")
-    echo("what is otherwise than under the default schedule:" if failing.deviations else "with no deviation")
+    echo("what differs from the default schedule:" if failing.deviations else "with no deviation")
     width = max((len(str(each)) for each in failing.deviations), default=0)
     for deviation, text in zip(failing.deviations, failing.texts, strict=True):
         echo(f"  {deviation!s:{width}}  {text}")

@@ -14,7 +14,7 @@ def notebooks_command(
         bool, typer.Option("--no-solutions", help="Leave out the folder with the solutions of the exercises.")
     ] = False,
 ) -> None:
-    """Write the twelve notebooks of the course, with their solutions, as .ipynb. Files with the same cells are kept."""
+    """Write the notebooks of the course, with their solutions, as .ipynb. Files with the same cells are kept."""
     from acl_py.teaching import files  # imported here, because no other command needs notebooks
     from acl_py.teaching.mistakes import NotebookError
 

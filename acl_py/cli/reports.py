@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from acl_py.causes.lines import MOST_LINES, us
-from acl_py.cli.common import Overlay, complain, option_refused, profile_of
+from acl_py.cli.common import Overlay, complain, no_source, option_refused, profile_of
 from acl_py.cli.crews import CrewError, Dask, Workers, crew_of
 from acl_py.cli.explaining import OptimiseOut, Told, WhatIf, edits_of, say, write_page
 from acl_py.cli.windows import All, FailOver, JsonOut, Range, Since, Top, Until, nanoseconds, view_of, write_json
@@ -18,7 +18,10 @@ from acl_py.trace.rows.timeline import Timeline
 _SAVED = "A trace that was saved with --format acl, or with Trace.save()."
 TraceIn = Annotated[Path, typer.Argument(help=_SAVED, show_default=False, metavar="TRACE")]
 HtmlOut = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE.html", help="Write the timeline, with its findings, to a page.")
+    Path | None,
+    typer.Option(
+        "--html", metavar="FILE.html", help="Write the timeline, with its findings, to a page.", callback=no_source
+    ),
 ]
 
 

@@ -1,6 +1,5 @@
 """`acl-py run`: reads the options of a script's run."""
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,12 +39,13 @@ from acl_py.cli.explaining import Explain, Shown, WhatIf, edits_of, explain_reco
 from acl_py.cli.fixing import Fix, Fixes
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
-from acl_py.options import DEVICE, card_of
+from acl_py.options import card_of, place
 from acl_py.parts import PARTS_OF_SCRIPTS
 from acl_py.sanitizer import reports
 from acl_py.sanitizer.watch import begin
 from acl_py.schedules import Effects, having
 from acl_py.tools import scripts
+from acl_py.tools.sanitizing import Sanitized
 from acl_py.tools.scripts import Clock, Form
 from acl_py.trace.page import Run
 from acl_py.trace.rows.timeline import Timeline
@@ -219,6 +219,8 @@ def run_command(
     log_form: Log = None,
     explain: Explain = False,
     what_if: WhatIf = None,
+    *,
+    context: typer.Context,
 ) -> None:
     """Run a script that says `import acl`, or one for CUDA, unmodified and without a card.
 
@@ -226,19 +228,22 @@ def run_command(
     simulated, with kernels in PTX.
 
     The script may use acl_py, too: --trace, --report, --explain and --what-if
-    are then about each of its simulations.
+    are then about each of its simulations, and these have the --device, the
+    --rules and the --overlay that are given here, whatever the script says.
 
     The output and the exit code are those of the script. A summary follows on
     standard error, with the calls that failed. If the script would hang on a
     card, the exit code is 3, and the summary lists the waits and their lines.
-    If a file that an option asks for cannot be written, and the script's own
-    exit code is 0, it is 5.
+    If a file that an option asks for cannot be written, or an edit of
+    --what-if cannot be tried, and the script's own exit code is 0, it is 5.
     """
+    form = _form(is_module=is_module, is_text=is_text)
     if rules is not None:
         rules_of(rules)
     on_card = card_of(device) is not None
-    if device is not None and on_card:
-        os.environ[DEVICE], device = device, None
+    _place(context, device, rules, overlay)
+    if on_card:
+        device = None  # of sessions of `acl`
     profile = profile_of(device or "ascend910b3", overlay)
     with option_refused(ProfileError):
         replace(profile, devices=devices or profile.devices)
@@ -258,13 +263,12 @@ def run_command(
         "sanitize": sanitize,
         "instructions": instructions,
     }
-    form = _form(is_module=is_module, is_text=is_text)
     parts = _parts(sanitize, no_sanitize=no_sanitize)
     fixing = None if fix is None else Fixes(fix)
     folder = scripts.folder_of(script, form)
     sanitized = sanitized_run(parts, folder, findings_out, findings_form, fixing, is_brief=sanitize is None)
     title = script if form is Form.FILE else form.value
-    views = _views(trace_out, trace_format, title, edits_of(what_if), report, explain=explain)
+    views = _views(trace_out, trace_format, title, edits_of(what_if), report, sanitized, explain=explain)
     watch = None
     if views:
         watch = begin(frozenset()) if sanitized is None else sanitized.watch
@@ -292,6 +296,19 @@ def run_command(
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error
     raise typer.Exit(code)
+
+
+def _place(context: typer.Context, device: str | None, rules: str | None, overlay: str | None) -> None:
+    """Let the simulations of the script have what the command line says of them. What the project says is for scripts
+    that say nothing; a card is one even then.
+    """
+    given = {"device": device, "rules": rules, "overlay": overlay}
+    sources = {name: getattr(context.get_parameter_source(name), "name", "") for name in given}
+    place(**{
+        name: value
+        for name, value in given.items()
+        if sources[name] == "COMMANDLINE" or (name == "device" and card_of(value) is not None)
+    })  # fmt: skip
 
 
 def _logger(form: LogForm) -> Any:
@@ -329,6 +346,7 @@ def _views(
     title: str,
     edits: Sequence[Sequence[Edit]],
     report: Path | None,
+    sanitized: Sanitized | None,
     *,
     explain: bool,
 ) -> list[View]:
@@ -337,7 +355,7 @@ def _views(
     if trace_out is not None:
         views.append(partial(_write_traces, trace_out, trace_format))
     if report is not None or explain or edits:
-        views.append(partial(_explain, title, edits, report, explain=explain or bool(edits)))
+        views.append(partial(_explain, title, edits, report, sanitized, explain=explain or bool(edits)))
     if views:
         views.insert(0, _check_recordings)
     return views
@@ -361,12 +379,18 @@ def _write_traces(path: Path, form: TraceFormat, timelines: Sequence[Timeline]) 
 
 
 def _explain(
-    title: str, edits: Sequence[Sequence[Edit]], path: Path | None, timelines: Sequence[Timeline], *, explain: bool
+    title: str,
+    edits: Sequence[Sequence[Edit]],
+    path: Path | None,
+    sanitized: Sanitized | None,
+    timelines: Sequence[Timeline],
+    *,
+    explain: bool,
 ) -> bool:
     """Print the explanation of each recording if it is wanted, and write all of them to one page if it has a *path*.
-    Return whether that was possible.
+    Return whether that was possible, and each edit could be tried.
     """
-    shown = [] if timelines else [Shown(Run(title, Timeline()))]
+    shown, is_fine = [] if timelines else [Shown(Run(title, Timeline()))], True
     for number, timeline in enumerate(timelines, 1):
         name = title if len(timelines) == 1 else f"{title}, simulation {number} of {len(timelines)}"
         if not explain:
@@ -374,8 +398,10 @@ def _explain(
             continue
         if len(timelines) > 1:
             say(f"\n{name}:", stderr=True)
-        (run, *answers), _ = explain_recording(timeline, name, edits, stderr=True)
+        (run, *answers), asked = explain_recording(timeline, name, edits, stderr=True)
+        is_fine &= asked
         if len(timelines) > 1:
             answers = [answer.below(name) for answer in answers]
         shown += [run, *answers]
-    return path is None or write_page(shown, path)
+    mistakes = () if sanitized is None else sanitized.report().mistakes
+    return (path is None or write_page(shown, path, mistakes=mistakes)) and is_fine

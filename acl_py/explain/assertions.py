@@ -16,7 +16,7 @@ from acl_py.causes.relation import Relation
 from acl_py.trace.rows.reading import site_of_call
 from acl_py.trace.rows.timeline import Operation, Timeline
 from acl_py.trace.views import chart
-from device_model.errors import listed
+from device_model.errors import listed, shown
 from device_model.ops import Op
 
 _SHOWN = 8  # operations in a message
@@ -90,6 +90,7 @@ def assert_within_us(timeline: Timeline, limit_us: float, of: str | Op | None = 
     Raises:
         AssertionError: it took longer.
     """
+    _check_us("limit_us", limit_us)
     took_ns = _took_ns(timeline, of)
     if took_ns > limit_us * 1000:
         raise AssertionError(
@@ -105,6 +106,7 @@ def assert_time(timeline: Timeline, us: float, of: str | Op | None = None, toler
     Raises:
         AssertionError: it took longer, or less.
     """
+    _check_us("us", us)
     took_ns, wanted_ns = _took_ns(timeline, of), round(us * 1000)
     if abs(took_ns - wanted_ns) > tolerance * wanted_ns:
         about = f" within {100 * tolerance:g} %" if tolerance else ""
@@ -118,6 +120,7 @@ def assert_held(timeline: Timeline, limit_us: float, by: str | None = None) -> N
     Raises:
         AssertionError: they slept longer, or no call has that name or line.
     """
+    _check_us("limit_us", limit_us)
     places: Counter[tuple[str, str]] = Counter()
     for call in timeline.calls:
         site = site_of_call(call)
@@ -133,6 +136,11 @@ def assert_held(timeline: Timeline, limit_us: float, by: str | None = None) -> N
             f"  {name} ({site}): {lines.us(ns)}" for (name, site), ns in places.most_common(_SHOWN) if ns
         )
         raise AssertionError(f"calls held the host for {lines.us(held_ns)}, more than {limit_us:g} us:\n{longest}")
+
+
+def _check_us(name: str, us: object) -> None:
+    if isinstance(us, bool) or not isinstance(us, int | float):
+        raise TypeError(f"{name} must be a number of microseconds, not {shown(us)}")
 
 
 def assert_peak_memory(timeline: Timeline, limit: int, device: int = 0) -> None:

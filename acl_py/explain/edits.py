@@ -23,7 +23,7 @@ from acl_py.programs.format import Program, Step
 from acl_py.trace.views.shown import shown
 from device_model.errors import listed, printable
 from device_model.kernel.ranges import MOST
-from device_model.profile import ProfileError, load
+from device_model.profile import DeviceProfile, ProfileError, load
 from device_model.rules import RULES, DefaultStream
 from device_model.speeds import SpeedError, faster
 
@@ -70,6 +70,8 @@ def parse(text: str) -> Edit:
     takes_value, needs_value = name not in _WITHOUT_VALUE, name not in (*_WITHOUT_VALUE, *_VALUE_OPTIONAL)
     if bool(of) != (name in _OF_SOMEBODY) or (value and not takes_value) or (needs_value and not value):
         raise EditError(f"{printable(text)!r}: is written {_FORMS[name]}")
+    if name == "device":
+        _profile(Edit(name, of, value))
     return Edit(name, of, value)
 
 
@@ -161,8 +163,8 @@ def _links(edit: Edit, case: Case) -> Case:
     except SpeedError as error:
         raise EditError(f"{edit}: {error}") from error
     return replace(case, device=device).noting(
-        f"{edit}: only what links carry is multiplied by {factor:g}; the limits of copies and of the channels of "
-        "collectives stay"
+        f"{edit}: only what links between cards carry is multiplied by {factor:g}, not the bus of the host, which is "
+        "h2d and d2h; the limits of copies and of the channels of collectives stay"
     )
 
 
@@ -201,11 +203,15 @@ def _cores(edit: Edit, case: Case) -> Case:
     )
 
 
-def _device(edit: Edit, case: Case) -> Case:
+def _profile(edit: Edit) -> DeviceProfile:
     try:
-        device = load(edit.value)
+        return load(edit.value)
     except ProfileError as error:
         raise EditError(f"{edit}: {error}") from error
+
+
+def _device(edit: Edit, case: Case) -> Case:
+    device = _profile(edit)
     said = {name for step in case.program.steps if step.is_kernel for name in _names(step)[:1]}
     note = f"the times of kernels are those of the run, not rescaled for {device.name}: {_some(sorted(said))}"
     return replace(case, device=device).noting(*([note] if said else []))

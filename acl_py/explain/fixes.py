@@ -58,7 +58,7 @@ class Mended:
             return "no fix helps"
         behind = ", ".join(fixes)
         them = "1 fix is" if len(fixes) == 1 else f"{len(fixes)} fixes are"
-        all_ = f"all findings but {len(self.left)}" if self.left else "all findings"
+        all_ = f"all findings about order but {len(self.left)}" if self.left else "all findings about order"
         return f"{them} enough for {all_}: {behind}; {cost_text(self.cost_ns / 1000)}"
 
 

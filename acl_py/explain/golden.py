@@ -35,7 +35,7 @@ def assert_like(timeline: Timeline, path: Path, tolerance: float = 0.0) -> None:
     try:
         golden = read_trace(path)
     except TraceFileError as error:
-        raise AssertionError(f"{error}; {_UPDATE} to write it anew") from error
+        raise AssertionError(f"{error}; {_UPDATE} to write it again") from error
     difference = _difference(golden, timeline, tolerance)
     if difference:
         raise AssertionError(

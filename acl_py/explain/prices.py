@@ -167,12 +167,12 @@ def prices_text(priced: Sequence[Priced], notes: Iterable[str], most: int = MOST
     if len(major) > most:
         lines.append(f"  {len(major) - most:,} more that are worth following")
     if minor:
-        sites = [*dict.fromkeys(each.finding.site for each in minor)]
+        sites = [*dict.fromkeys(f"{each.finding.site} ({each.finding.pitfall.value})" for each in minor)]
         more = f" and {len(sites) - _SITES} other lines" if len(sites) > _SITES else ""
         what = f"{len(minor):,} of them worth less than 1 % of the run, or without a price"
         lines.append(f"  {what}: {', '.join(sites[:_SITES])}{more}")
     if not priced:
-        lines = ["findings: none: no call and no operation waited without being asked to"]
+        lines = ["findings: none: no call and no operation waited without being asked to (races: see the sanitizer)"]
     return "\n".join([*lines, *not_known(notes)])
 
 

@@ -41,7 +41,7 @@ class Source:
     def stream(self, site: str) -> str:
         """Return the expression for the stream of the call at *site*; "" if it is not known."""
         found = self._call(site)
-        stream = None if found is None else _stream_of(found.call)
+        stream = None if found is None else _stream_of(found.call, is_script=bool(self._function))
         return "" if stream is None else ast.unparse(stream)
 
     def in_stream(self, site: str, stream: str, *, asynchronous: bool) -> str:
@@ -54,7 +54,8 @@ class Source:
         expression = ast.parse(stream, mode="eval").body
         if asynchronous and not _rename(found.call):
             return ""
-        return ast.unparse(found.statement) if _set_stream(found.call, expression) else ""
+        is_set = _set_stream(found.call, expression, is_script=bool(self._function))
+        return ast.unparse(found.statement) if is_set else ""
 
     def written(self, call: str) -> str:
         """Return *call*, of a verb, as the program would write it."""
@@ -99,22 +100,32 @@ def _is_known(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Subscript) or _name(call) in (*_STREAM_AT, *_ASYNCHRONOUS)
 
 
-def _stream_of(call: ast.Call) -> ast.expr | None:
-    """Return the argument of *call* that is its stream; of a kernel, the second one of its launch."""
+def _launch_of(function: ast.Subscript, *, is_script: bool) -> tuple[list[ast.expr], int]:
+    """Return what a launch says in brackets, and the place of its stream there.
+
+    That is kernel[blocks, stream], and in a script kernel[grid, block, stream], as numba has it.
+    """
+    said = [*function.slice.elts] if isinstance(function.slice, ast.Tuple) else [function.slice]
+    return said, 2 if is_script else 1
+
+
+def _stream_of(call: ast.Call, *, is_script: bool) -> ast.expr | None:
+    """Return the argument of *call* that is its stream; of a kernel, that of its launch."""
     if isinstance(call.func, ast.Subscript):
-        launch = call.func.slice
-        return launch.elts[1] if isinstance(launch, ast.Tuple) and len(launch.elts) > 1 else None
+        said, place = _launch_of(call.func, is_script=is_script)
+        return said[place] if len(said) > place else None
     named = next((keyword.value for keyword in call.keywords if keyword.arg == "stream"), None)
     place, count = _STREAM_AT.get(_name(call), (0, -1))
     return call.args[place] if named is None and len(call.args) == count else named
 
 
-def _set_stream(call: ast.Call, stream: ast.expr) -> bool:
+def _set_stream(call: ast.Call, stream: ast.expr, *, is_script: bool) -> bool:
     """Give *call* another stream; return whether that was possible."""
     if isinstance(call.func, ast.Subscript):
-        launch = call.func.slice
-        elements = [*launch.elts] if isinstance(launch, ast.Tuple) else [launch]
-        call.func.slice = ast.Tuple([elements[0], stream, *elements[2:]], ast.Load())
+        said, place = _launch_of(call.func, is_script=is_script)
+        if len(said) < place:
+            return False
+        call.func.slice = ast.Tuple([*said[:place], stream, *said[place + 1 :]], ast.Load())
         return True
     place, count = _STREAM_AT.get(_name(call), (0, -1))
     if len(call.args) == count:

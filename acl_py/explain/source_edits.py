@@ -60,9 +60,10 @@ class _Edits:
             instead = "the same, captured once" if is_captured else f"one call for {len(old) // len(kept):,} of these"
             yield f"+ {line}: {instead}"
         elif self._is_changed(line, kept[0], old[0]):
-            changed = self._source.in_stream(line, self._stream(kept[0]), asynchronous=kept[0].op != old[0].op)
+            stream = self._stream(kept[0])
+            changed = self._source.in_stream(line, stream or "stream", asynchronous=kept[0].op != old[0].op)
             yield f"- {line}: {text}"
-            yield f"+ {line}: {changed or 'the same call in ' + self._stream(kept[0])}"
+            yield f"+ {line}: {changed or 'the same call in ' + (stream or 'a stream')}"
         added: dict[str, Step] = {}
         for step in new:
             if _plain(step) not in ops:
@@ -93,16 +94,16 @@ class _Edits:
     def _written(self, step: Step) -> str:
         """Return the call of a *step* that an edit has made, as a program could have it."""
         verb = next((verb.name for verb in all_verbs().values() if verb.step == step.op), step.op)
-        stream = self._stream(step) if "stream" in step.fields else ""
+        stream = (self._stream(step) or "stream") if "stream" in step.fields else ""
         return self._source.written(f"{verb}({_ARGUMENTS.get(step.op, '{stream}').format(stream=stream)})")
 
     def _stream(self, step: Step) -> str:
-        """Return an expression for the stream of *step*: that of a line which had it before."""
+        """Return an expression for the stream of *step*: that of a line which had it before; "" if none has one."""
         name = step.fields.get("stream")
         if name in self._made:
             return _NEW_STREAM
         lines = (line for line, steps in self.old.items() if steps[0].fields.get("stream") == name)
-        return next((found for line in lines if (found := self._source.stream(line))), "stream")
+        return next((found for line in lines if (found := self._source.stream(line))), "")
 
 
 def _by_line(steps: Sequence[Step]) -> dict[str, list[Step]]:

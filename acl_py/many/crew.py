@@ -24,7 +24,10 @@ Placed = tuple[int, Any]  # a point and its place
 
 _AHEAD = 4  # points in flight for each worker, so that none waits for the next one
 _OF_OTHERS = 256  # in flight in an executor of the caller, whose workers are not known
-_DIED = "its worker has died twice: it was ended from outside, or had no memory left"
+_DIED = (
+    "its worker has died twice: it was ended from outside, had no memory left, or runs a script that makes workers "
+    'outside of `if __name__ == "__main__":`'
+)
 
 
 class WorkerError(Exception):

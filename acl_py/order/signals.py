@@ -218,7 +218,7 @@ class Signals:
     # --- what waits are behind
 
     def solve(self) -> None:
-        """Compute anew what all waits are behind, beginning from nothing: what grows from there is certain."""
+        """Compute again what all waits are behind, beginning from nothing: what grows from there is certain."""
         waits = [wait for signal in self._signals.values() for wait in signal.waits]
         for wait in waits:
             wait.past, wait.enough, wait.is_open = NOTHING, [], True

@@ -56,7 +56,8 @@ def read(path: str | Path) -> tuple[str, list[Any]]:
     except RecursionError:
         return name, _one_by_one(text, name)
     except json.JSONDecodeError as error:
-        raise DocumentError(f"{name}: is not JSON: {error}") from error
+        script = "; it is a Python script: `acl-py run` runs it" if name.endswith(".py") else ""
+        raise DocumentError(f"{name}: is not JSON: {error}{script}") from error
     return name, document if isinstance(document, list) else [document]
 
 

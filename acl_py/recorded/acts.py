@@ -148,7 +148,9 @@ def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
         yield awake
         return
     if _has_effect(call):
-        translator.note(f"{site}: {call.called} is no step of a program: its time is kept, its effect is not")
+        translator.note(
+            f"{site}: a stream program has no step for {call.called}: a replay keeps its time and leaves out its effect"
+        )
     if asleep_since(call) < 0:
         awake.fields = at_work(call.exit_ns - call.enter_ns, call.name)
         yield awake

@@ -194,7 +194,7 @@ class BlockingBridge:
         """Do nothing: other threads run by themselves."""
 
     def forgive_polls(self) -> None:
-        """Note that a thread has read the clock: a loop of polls may end by it, so they begin to count anew."""
+        """Note that a thread has read the clock: a loop of polls may end by it, so they begin to count again."""
         self._fruitless = self._ran_out = 0
 
     def poll_succeeded(self) -> None:

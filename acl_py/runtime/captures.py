@@ -136,7 +136,7 @@ class Captures:
         raise runtime.refuse(
             Kind.INVALID_VALUE,
             f"{name}() on {event!r}, which was recorded in {capture!r}: such a record ends with its capture",
-            "record the event anew, or with external=True, so that each launch of the graph records it",
+            "record the event again, or with external=True, so that each launch of the graph records it",
         )
 
     def refuse_legacy(self, runtime: "Runtime", stream: Stream, name: str, *, loses: bool = True) -> None:

@@ -35,9 +35,10 @@ class Speaker(Observer):
 def _finding_of(op: Op, mistake: "Mistake") -> Finding:
     """Return the *mistake* of a core kernel in the form of all findings; its accesses are lines of the kernel."""
     kernel = op.work.label.name
-    accesses = tuple(
-        access_at(site, f"kernel {kernel!r}", stream=op.stream.name, at_ns=op.called_ns) for site in mistake.sites
-    )
+    sites = [*mistake.sites]
+    if sites and not getattr(sites[-1], "file", True):  # a line of PTX without a source: reports show the launch
+        sites.append(op.site)
+    accesses = tuple(access_at(site, f"kernel {kernel!r}", stream=op.stream.name, at_ns=op.called_ns) for site in sites)
     return Finding(
         Kind.KERNEL,
         mistake.text,

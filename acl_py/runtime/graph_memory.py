@@ -34,5 +34,5 @@ class GraphMemory:
         return self._highest.get(ordinal, 0)
 
     def reset_highest(self, ordinal: int) -> None:
-        """Begin anew with what it holds now."""
+        """Begin again with what it holds now."""
         self._highest[ordinal] = self.bytes(ordinal)

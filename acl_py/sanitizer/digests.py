@@ -5,7 +5,7 @@ source when the copy is queued and when it ends, those of a pageable source when
 finds what a program writes through an ordinary array that it has registered, through an address, or in C.
 
 What operations, host functions and watched accesses write in between is left to the check for races: after each of them
-the digests are taken anew.
+the digests are taken again.
 """
 
 from collections.abc import Callable, Hashable, Iterable

@@ -1,6 +1,7 @@
 """Reports: findings as text, JSON, SARIF 2.1.0, and annotations of GitHub."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from enum import Enum
@@ -29,6 +30,11 @@ _MEANINGS = {
     Kind.KERNEL: "A core kernel breaks a rule of its language.",
 }
 _BRIEF = 10  # findings in a brief report
+_PTX = re.compile(r"PTX line \d+(?: \((.+):(\d+)\))?")  # with the line of the source, if the compiler has kept it
+_NO_SOURCE = (
+    "a kernel has no lines of its source: compile it with @cuda.jit(lineinfo=True), ProgramOptions(lineinfo=True) "
+    "or -lineinfo"
+)
 _SPANS = 8  # ranges of bytes in a finding
 
 
@@ -66,7 +72,14 @@ class Report(Frozen):
         lines += [
             f"unused: the suppression of {each} in {each.where} accepts no finding: take it out" for each in self.unused
         ]
-        return "\n".join([self.headline, *lines, *(f"note: {note}" for note in self.notes)])
+        return "\n".join([self.headline, *lines, *(f"note: {note}" for note in (*self.notes, *self._about_sources()))])
+
+    @property
+    def mistakes(self) -> list[str]:
+        """The text of each finding that counts, and below it its fix: as a page shows it."""
+        return [
+            "\n".join((f"{each} [{each.id}]", *([f"fix: {each.fix}"] if each.fix else ()))) for each in self.findings
+        ]
 
     def brief(self) -> str:
         """Return a line for each of the first findings, and its fix; "" if there is nothing to say."""
@@ -79,7 +92,14 @@ class Report(Frozen):
             lines.append(f"  and {len(self.findings) - _BRIEF:,} more")
         if lines:
             lines.insert(0, f"{self.headline}; --sanitize shows the details, and makes the exit code 4")
+            lines += [f"  note: {note}" for note in self._about_sources()]
         return "\n".join([*lines, *(note for note in self.notes if note.startswith(FAILURE))])
+
+    def _about_sources(self) -> Iterator[str]:
+        """Yield how findings get the lines of a source, if one is in a text of PTX that has none."""
+        sites = (access.site for finding in self.findings for access in finding.accesses)
+        if any((match := _PTX.fullmatch(site)) and match[1] is None for site in sites):
+            yield _NO_SOURCE
 
     @property
     def headline(self) -> str:
@@ -219,11 +239,14 @@ def _result(finding: Finding, kinds: Sequence[Kind], folder: Path) -> dict[str, 
 
 
 def _location(access: Access, folder: Path) -> dict[str, Any]:
-    _, line = _place(access)
+    name, line = _place(access)
+    message = {"message": {"text": _described(access)}}
+    if not name:
+        return message
     physical: dict[str, Any] = {"artifactLocation": _artifact(access, folder)}
     if line:
         physical["region"] = {"startLine": line}
-    return {"physicalLocation": physical, "message": {"text": _described(access)}}
+    return {"physicalLocation": physical, **message}
 
 
 def _stack(access: Access, folder: Path) -> dict[str, Any]:
@@ -244,7 +267,9 @@ def _artifact(access: Access, folder: Path) -> dict[str, str]:
 
 
 def _place(access: Access) -> tuple[str, int]:
-    """Return the name of the file of *access*, and its line; 0 if there is none."""
+    """Return the name of the file of *access*, and its line; "" and 0 for a line of PTX that has no source."""
+    if match := _PTX.fullmatch(access.site):
+        return match[1] or "", int(match[2] or 0)
     name, _, line = access.site.rpartition(":")
     return (name, int(line)) if line.isdigit() else (access.site, 0)
 
@@ -260,7 +285,7 @@ def _relative(access: Access, folder: Path) -> str:
 
 def _annotation(finding: Finding, folder: Path) -> Iterator[str]:
     where = ""
-    if finding.accesses:
+    if finding.accesses and _place(finding.accesses[-1])[0]:
         last = finding.accesses[-1]
         where = f" file={_property(_relative(last, folder))},line={_place(last)[1] or 1},title={_property(finding.id)}"
     fix = f"\nfix: {finding.fix}" if finding.fix else ""

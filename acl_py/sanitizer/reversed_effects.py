@@ -21,7 +21,7 @@ by means of Python (an Event, a queue) is behind it.
 
 The parts of a copy of pageable memory are kept back one by one; what they bring to the host is there when its call
 returns. Work that a fault rule has changed is not kept back. Memory that is freed, and words that a stream waits for,
-have their bytes as ever.
+have their bytes as usual.
 """
 
 from collections import deque

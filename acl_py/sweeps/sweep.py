@@ -103,7 +103,7 @@ def swept(
         stale = sum(kept.is_stale(point) for point in points)
         if stale:
             say(
-                f"{store}: {stale:,} of {len(points):,} points run anew: the program, its module, the card or acl_py "
+                f"{store}: {stale:,} of {len(points):,} points run again: the program, its module, the card or acl_py "
                 "has changed since"
             )
         return _swept(job, points, crew, kept, tell)

@@ -7,10 +7,12 @@ notebooks for Jupyter; nothing else in acl_py uses this package.
     need("numba", install="numba-cuda")       a sentence where a package is missing
     guess = predict({"one stream": ...})      the reader writes; `guess.check(answers)` compares
     guess = predict_table(text)               the same for a table of "w" and "-"
-    show({"one stream": sim.trace})           a picture of timelines, with its text
+    show({"one stream": sim.trace})           a picture of timelines, with its text and its page
     matrix(answers, guess)                    a picture of who waits for whom
     picture(figure, "what it shows")          any figure of matplotlib
+    COLOURS["kernel"]                         the colour of a kind of work, as pictures and pages have it
     price(sim.trace)                          what each implicit wait of a run is worth
+    report(sim.trace)                         the critical path, needless waits and findings, with their prices
     findings(sim)                             what the sanitizer found
     card("free-busy"), model("free-busy")     what an NVIDIA H200 did with a program, and what its model does
     await run(main, device="h200")            a program with a loop of its own, as a script has
@@ -34,3 +36,5 @@ from acl_py.teaching.scripts import run as run
 from acl_py.teaching.texts import exercise as exercise
 from acl_py.teaching.texts import findings as findings
 from acl_py.teaching.texts import price as price
+from acl_py.teaching.texts import report as report
+from acl_py.trace.views.colours import COLOURS as COLOURS

@@ -1,7 +1,8 @@
 """Pictures for notebooks: timelines, and tables of who waits for whom. Each has an alternative text.
 
-A picture needs no colours: its hatching and labels say the same. Jupyter shows it as the value of a cell, together
-with its text; where there is no Jupyter, its text is all that is printed.
+A picture has the colours of the page, and needs none of them: its hatching and labels say the same. Jupyter shows it as
+the value of a cell, together with its text; where there is no Jupyter, its text is all that is printed. A picture of
+timelines has these as a page, too, which answers clicks.
 """
 
 from __future__ import annotations
@@ -14,22 +15,31 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from acl_py.causes.findings import findings
+from acl_py.causes.pages import explained
 from acl_py.teaching.mistakes import NO_EXTRA, NotebookError
 from acl_py.teaching.predictions import Prediction
 from acl_py.trace import Trace
+from acl_py.trace.page import Page, Run
 from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.views.colours import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+AS_PAGE = "The same as a page: click an operation, a wait or a finding"
+
 
 class Picture:
-    """An image with its alternative text *alt*, and with a *caption* below it. *png* has the bytes of the image."""
+    """An image with its alternative text *alt*, and with a *caption* below it. *png* has the bytes of the image.
 
-    def __init__(self, png: bytes, alt: str, caption: str = "") -> None:
+    *page* shows the same timelines; None if the image shows something else.
+    """
+
+    def __init__(self, png: bytes, alt: str, caption: str = "", page: Page | None = None) -> None:
         self.png = png
         self.alt = alt
         self.caption = caption
+        self.page = page
 
     def __repr__(self) -> str:
         return f"{self.alt}\n{self.caption}".strip()
@@ -37,14 +47,17 @@ class Picture:
     def _repr_html_(self) -> str:
         """Return the image with its alternative text, as Jupyter shows it. It is there too in a saved notebook.
 
-        On a narrow screen it keeps a width at which its labels can be read, and scrolls.
+        On a narrow screen it keeps a width at which its labels can be read, and scrolls. The page is below it, closed.
         """
         source = base64.b64encode(self.png).decode()
         alt = html.escape(self.alt).replace("\n", "&#10;")
         style = "max-width: max(100%, 640px); background: white"
         image = f'<img alt="{alt}" src="data:image/png;base64,{source}" style="{style}">'
         caption = html.escape(self.caption).replace("\n", "<br>")
-        return f'<figure><div style="overflow-x: auto">{image}</div><figcaption>{caption}</figcaption></figure>'
+        figure = f'<figure><div style="overflow-x: auto">{image}</div><figcaption>{caption}</figcaption></figure>'
+        if self.page is None:
+            return figure
+        return f"{figure}<details><summary>{AS_PAGE}</summary>{self.page._repr_html_()}</details>"
 
 
 def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
@@ -69,7 +82,7 @@ def show(
 ) -> Picture:
     """Return a picture of *traces*, each under its title, with rows for the "streams", the "engines" or "both".
 
-    The caption has the implicit waits of each trace, with their microseconds.
+    The caption has the implicit waits of each trace, with their microseconds. Below it is a page of the same timelines.
     Time 0 is *since_ns*, by default the first call that queued something. *marks* has moments to point at, in
     microseconds since time 0, by title and label: `{"too early": {"the host reads": 13}}`. The picture is the value of
     a cell: make it the last line.
@@ -85,7 +98,9 @@ def show(
     timelines = {title: trace.timeline() for title, trace in traces.items()}
     options: dict[str, Any] = {"rows": rows, "since_ns": dict.fromkeys(traces, since_ns), "marks": marks}
     caption = "\n".join(f"{title}: {_waits(timeline)}" for title, timeline in timelines.items())
-    return picture(draw(timelines, **options), describe(timelines, **options), caption)
+    shown = picture(draw(timelines, **options), describe(timelines, **options), caption)
+    shown.page = explained(Page([Run(title, timeline) for title, timeline in timelines.items()]))
+    return shown
 
 
 def _waits(timeline: Timeline) -> str:
@@ -112,9 +127,9 @@ def matrix(answers: Mapping[tuple[str, str], bool], prediction: Prediction | Non
     ax = figure.subplots()
     for (first, second), text in texts.items():
         column, row, waits = names.index(second), names.index(first), answers[first, second]
-        look: dict[str, Any] = {"facecolor": "0.3"} if waits else {"facecolor": "white"}
-        ax.add_patch(Rectangle((column, row), 1, 1, edgecolor="black", lw=0.8, **look))
-        ax.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=9, color="w" if waits else "k")
+        colour = COLOURS["held" if waits else "kernel"]
+        ax.add_patch(Rectangle((column, row), 1, 1, edgecolor="black", lw=0.8, facecolor=colour))
+        ax.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=9, color="k" if waits else "w")
     places = [place + 0.5 for place in range(len(names))]
     ax.set(xlim=(0, len(names)), ylim=(len(names), 0))
     ax.set_xticks(places, names, fontsize=9)

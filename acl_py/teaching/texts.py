@@ -1,4 +1,4 @@
-"""Texts that notebooks print: prices of waits, findings of the sanitizer, verdicts on exercises."""
+"""Texts that notebooks print: reports, prices of waits, findings of the sanitizer, verdicts on exercises."""
 
 from acl_py.explain.cases import EditError
 from acl_py.explain.prices import prices
@@ -6,6 +6,7 @@ from acl_py.explain.recordings import asker_of
 from acl_py.findings import drop
 from acl_py.sanitizer.reports import details
 from acl_py.simulation import Simulation
+from acl_py.tools.explanation import Explanation, View
 from acl_py.trace import Trace
 
 
@@ -25,6 +26,21 @@ def price(trace: Trace) -> None:
         print(each.text)
     if not priced:
         print("Nothing waited without being asked to.")
+
+
+def report(trace: Trace, *, top: int = 5) -> None:
+    """Print what `acl-py report` says of a run that has ended: its critical path by line, which of its waits are not
+    needed, and what else it could do without, each with its price. At most *top* lines of each.
+
+    Advice about waits needs a run with `sanitize="all"`, because only then does the trace have what the host touches.
+    """
+    timeline = trace.timeline()
+    try:
+        asker = asker_of(timeline, "the run")
+    except EditError as error:
+        print(f"no prices: {error}")
+        asker = None
+    print(Explanation(timeline, asker, View(most=top)).text)
 
 
 def findings(sim: Simulation) -> None:

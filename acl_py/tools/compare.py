@@ -135,6 +135,7 @@ class Difference:
         earliest: What wrote a wrong element first in time; None if that is not known.
         wrong_steps: How many steps wrote wrong elements.
         finding: The finding nearest to the earliest step.
+        unwritten: How many wrong elements no step has written, if steps have written others.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Difference:
     earliest: Step | None
     wrong_steps: int
     finding: Finding | None
+    unwritten: int = 0
 
     def __str__(self) -> str:
         error, place = self.largest
@@ -161,7 +163,12 @@ class Difference:
         if self.region is not None:
             number = f"{_index(self.tile)}, " if self.tile else ""
             lines.append(f"  tile:     {number}elements {_region(self.region)}")
-        if self.step is None:
+        if self.step is None and self.unwritten:
+            lines.append(
+                f"  written:  by no step, as {self.unwritten:,} of the wrong elements; "
+                "does the launch have enough blocks, and does each block write all of its part?"
+            )
+        elif self.step is None:
             lines.append(
                 "  written:  unknown; return the Array in device memory, or the array that a copy brought it to"
             )
@@ -312,6 +319,7 @@ def _difference(
         earliest=earliest,
         wrong_steps=len(wrong_steps),
         finding=recorder.nearest(earliest),
+        unwritten=int((writers[wrong] < 0).sum()) if (writers >= 0).any() else 0,
     )
 
 

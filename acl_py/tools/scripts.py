@@ -13,13 +13,15 @@ was asked for could not be written; this comes before 4.
 
 import atexit
 import os
+import re
 import runpy
 import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -44,6 +46,10 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _FAILED = 4  # calls failed, or there are findings
 _UNWRITTEN = 5  # a file that was asked for could not be written
+_PACKAGES = {  # that bring a module which a script for CUDA imports
+    "cuda": "'acl-py[cuda]'",
+    "numba": "'acl-py[cuda]' numba-cuda",
+}
 
 
 class ScriptError(Exception):
@@ -56,6 +62,13 @@ class Form(Enum):
     FILE = ""  # a path; "-" is standard input
     MODULE = "-m"  # the name of a module
     TEXT = "-c"  # the program itself
+
+
+# What Python says when it throws such a coroutine away, with the line that made it.
+_NEVER_AWAITED = re.compile(
+    r"coroutine '(?P<verb>\w+)' was never awaited"
+    r'(?:\s+Coroutine created at .*\s+File "(?P<file>.+)", line (?P<line>\d+))?'
+)
 
 
 class Clock(Enum):
@@ -97,7 +110,7 @@ def run(
     The *register* files run first: they register the functions of models and operators. Each of the *views* gets the
     recordings that *watch* has kept, after the summary, however the run ends, unless a signal kills it. The watch ends
     before. *options* are those of `acl_py.compat.acl.install`. With a simulated *clock* the script's own modules have
-    another `time` (own_modules.py); in processes that the script starts anew, `time` is Python's. A *strict* run
+    another `time` (own_modules.py); in processes that the script starts again, `time` is Python's. A *strict* run
     returns 4 instead of 0 if the summary lists failed calls or findings. So does a *sanitized* one, if its report is
     not brief and there are findings; they come before the views. Before both, it is 5 instead of 0 if a view could not
     write its file. *check* is called with the script's module when the
@@ -111,7 +124,8 @@ def run(
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
     if not os.environ.get("ACL_PY_DEVICE", "").startswith("npu:"):  # there `acl` is the vendor's
         install_at_import(on_hang=hanging.end_process, **options)
-    with switching.driver_of_script() if is_simulated else nullcontext(), standing.watching():
+    driver = switching.driver_of_script() if is_simulated else nullcontext()
+    with driver, standing.watching(), _told_of_unawaited() as unawaited:
         hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
         if clock is Clock.REAL:
             hanging.views.insert(0, partial(_tell_clock, main))
@@ -142,10 +156,39 @@ def run(
             code = _execute(check, module)
         del module
         failed, is_written = _end()
-        found = sanitized is not None and (strict or not sanitized.is_brief) and sanitized.report().findings
+        failed += len(unawaited)
+        found = (
+            sanitized is not None and (strict or not sanitized.is_brief) and (sanitized.report().findings or unawaited)
+        )
         if not is_written:
             return code or _UNWRITTEN
         return code or (_FAILED if found or (strict and failed) else 0)
+
+
+@contextmanager
+def _told_of_unawaited() -> Iterator[list[str]]:
+    """Tell of verbs that nobody has awaited, with their lines, in place of Python's warning; yield what was told."""
+    told: list[str] = []
+    show, depth = warnings.showwarning, sys.get_coroutine_origin_tracking_depth()
+
+    def tell(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        from acl_py.calls.table import all_verbs  # imported here: few programs forget an `await`
+
+        found = _NEVER_AWAITED.match(str(message))
+        if category is not RuntimeWarning or found is None or found["verb"] not in all_verbs():
+            show(message, category, *rest, **more)
+            return
+        where = "" if found["file"] is None else f" at {Path(found['file']).name}:{found['line']}"
+        told.append(f"{found['verb']}(){where} was not awaited, so it has done nothing: write `await` before it")
+        print(f"acl-py: {told[-1]}", file=sys.stderr)
+
+    warnings.showwarning = tell
+    sys.set_coroutine_origin_tracking_depth(1)
+    try:
+        yield told
+    finally:
+        warnings.showwarning = show
+        sys.set_coroutine_origin_tracking_depth(depth)
 
 
 def folder_of(program: str, form: Form) -> Path:
@@ -301,8 +344,15 @@ def _code_of(end: SystemExit) -> int:
     return 1
 
 
+def _packages_of(error: ModuleNotFoundError) -> str | None:
+    """Return what brings the module that *error* has not found, if a script for CUDA needs it."""
+    return _PACKAGES.get((error.name or "").partition(".")[0])
+
+
 def _show(error: BaseException) -> None:
     """Print the traceback as Python would, without our own frames."""
     hide_own_frames(error)
     sys.excepthook(type(error), error, error.__traceback__)
+    if isinstance(error, ModuleNotFoundError) and (packages := _packages_of(error)):
+        print(f"acl-py: pip install {packages} (in a clone of acl_py, '.[cuda]')", file=sys.stderr)
     traceback.clear_frames(error.__traceback__)

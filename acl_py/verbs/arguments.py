@@ -9,11 +9,16 @@ from device_model.kernel.images import Argument
 
 
 def arguments_of(names: Sequence[str], values: Sequence[Any], accesses: Sequence[Access]) -> list[Any]:
-    """Return *values* with each array as the device model takes it."""
-    return [
-        _argument_of(name, value, access) if isinstance(value, Array) else value
-        for name, value, access in zip(names, values, accesses, strict=True)
-    ]
+    """Return *values* with each array, and those in lists, as the device model takes it."""
+    return [_taken(name, value, access) for name, value, access in zip(names, values, accesses, strict=True)]
+
+
+def _taken(name: str, value: Any, access: Access) -> Any:
+    if isinstance(value, Array):
+        return _argument_of(name, value, access)
+    if isinstance(value, list | tuple) and any(isinstance(each, Array) for each in value):
+        return [_taken(f"{name}[{place}]", each, access) for place, each in enumerate(value)]
+    return value
 
 
 def profiles_with(cores: str) -> str:

@@ -202,7 +202,7 @@ async def _run_on_own_hosts(
 
     async def run(rank: int) -> T:
         own_device.set(rank)
-        return await on_own_host(_run_rank(main, rank), turns, _Memory(runtime).swap)
+        return await on_own_host(_run_rank(main, rank), turns, _Memory(runtime))
 
     if runtime.hooks.parted is not None:
         runtime.hooks.parted()
@@ -255,3 +255,9 @@ class _Memory:
         runtime, launches = self._runtime, self._launches
         self._cold, runtime.cold = runtime.cold, self._cold
         self._begun, launches.begun = launches.begun, self._begun
+
+    def follow(self, before: "_Memory") -> None:
+        """Do both at once: change *before* back for what the runtime had, and that for this."""
+        runtime, launches = self._runtime, self._launches
+        before._cold, self._cold, runtime.cold = runtime.cold, before._cold, self._cold
+        before._begun, self._begun, launches.begun = launches.begun, before._begun, self._begun

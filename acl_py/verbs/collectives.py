@@ -146,7 +146,7 @@ async def AllGather(
     comm: Communicator,
     stream: StreamLike = None,
 ) -> Completion:
-    """Give the *send_count* elements of each rank to all ranks, one behind the other.
+    """Give the *send_count* elements of each rank to all ranks, in the order of the ranks.
 
     Stands for HcclAllGather and ncclAllGather.
 
@@ -256,7 +256,7 @@ async def AlltoAll(
     comm: Communicator,
     stream: StreamLike = None,
 ) -> Completion:
-    """Give each rank its *send_count* elements of what every rank has.
+    """Send *send_count* elements from each rank to each rank.
 
     Stands for HcclAlltoAll and ncclAlltoAll.
 
@@ -298,7 +298,7 @@ async def AlltoAllV(
     comm: Communicator,
     stream: StreamLike = None,
 ) -> Completion:
-    """Give each rank its elements of what every rank has, of which there may be other numbers for each.
+    """Send elements from each rank to each rank, a number of its own for each pair of ranks.
 
     Stands for HcclAlltoAllV. NCCL has no such call: programs make a group of Sends and Recvs.
 

@@ -12,16 +12,19 @@ from typing import Annotated, Any, ParamSpec, Protocol, overload
 from acl_py.errors import Kind
 from acl_py.many.crew import Crew
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Barred
+from acl_py.runtime.scopes import Barred, current_scope
 from acl_py.verbs.arguments import arguments_of, profiles_with
-from acl_py.verbs.arrays import Access, document
+from acl_py.verbs.arrays import Access, Array, document
 from acl_py.verbs.kernels import Launchable, Launches
 from device_model import profile as profiles
+from device_model.aicore.caches import Caches
 from device_model.aicore.core.names import KernelType
 from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.launch import Launch, Options
 from device_model.aicore.runner import run
+from device_model.aicore.shaping.binding import least_us, what_binds
 from device_model.kernel import tune as tuner
+from device_model.memory import Buffer
 
 # How a core kernel's arguments are annotated; acl_py's own In, Out and InOut say the same, with another type.
 In = Annotated[GlobalBuffer | Any, Access.IN]
@@ -63,7 +66,8 @@ class CoreKernelFunction(Launchable[P]):
                 f"run it on one that does: {profiles_with('aicore')}",
             )
         values, _ = self.arguments(runtime, args)
-        arguments = arguments_of(self._names, values, self._accesses)
+        lists = [self._as_list(runtime, name, value) for name, value in zip(self._names, values, strict=True)]
+        arguments = arguments_of(self._names, lists, self._accesses)
         function = partial(Barred(runtime, self).run, self.function)
         return Launch(
             self.label,
@@ -72,10 +76,47 @@ class CoreKernelFunction(Launchable[P]):
             arguments,
             profile.aicore,
             profile.cores.count,
+            _caches(runtime),
             self.options,
             runtime.state(Launches).limit_ns,
             values=runtime.values and self.has_values,
         )
+
+    def _as_list(self, runtime: Runtime, name: str, value: Any) -> Any:
+        """Return *value* with an Array in place of each buffer, if it is a list of memory, for ListTensorDesc."""
+        if not isinstance(value, list | tuple) or not any(isinstance(each, Array | Buffer) for each in value):
+            return value
+        arrays = [self._as_array(runtime, f"{name}[{place}]", each) for place, each in enumerate(value)]
+        for place, array in enumerate(arrays):
+            if array is None:
+                raise TypeError(f"argument {name}[{place}] of {self!r} must be memory, as others in the list are")
+            runtime.memory.locate(array.buffer, array.nbytes, f"{name}[{place}]")  # alive?
+        return arrays
+
+
+class _L2s:
+    """The L2 of each device of a runtime; it watches work from the first launch of a core kernel on."""
+
+    caches: Caches | None = None
+
+
+def _caches(runtime: Runtime) -> Caches:
+    state = runtime.state(_L2s)
+    if state.caches is None:
+        state.caches = Caches()
+        runtime.hooks.add(state.caches)
+    return state.caches
+
+
+def reset_l2() -> None:
+    """Empty the L2 of the current device, so that the next core kernel that starts there finds nothing in it.
+
+    Core kernels leave in the L2 what they read and write, and so does all other work from the first core kernel on.
+    The first one finds an empty L2. Call it when the device is idle: the L2 is empty at once, and bytes in it that are
+    not in HBM yet cost no time.
+    """
+    scope = current_scope()
+    _caches(scope.runtime).clear(scope.context.device.ordinal)
 
 
 class _KernelMaker(Protocol):
@@ -138,6 +179,7 @@ def tune(
     device: str,
     check: Callable[..., object] | None = None,
     executor: Executor | None = None,
+    prune: bool = False,
 ) -> tuner.Tuning:
     """Run *kernel* with every combination of *choices* on the AI cores of *device*, and compare the times.
 
@@ -155,9 +197,13 @@ def tune(
         check: Called with *args* as the run left them; returns False if the results are wrong.
         executor: Runs the trials at the same time, with the same result. An executor of processes needs a kernel that
             is defined in a module under its own name, and arguments and a check that can be pickled.
+        prune: Whether choices are left out whose instructions alone take longer than another choice. The best row is
+            that of all choices.
 
     Returns:
-        A row for each combination. A run that raises, has findings or fails the check has no time; its row says why.
+        A row for each combination, with the rate of its bytes, the part of HBM's rate that this is, and what binds it:
+        a pipe, "turns" if no pipe is busy for most of the time, or "head", the start and end of the launch. A run that
+        raises, has findings or fails the check has no time; its row says why.
 
     Raises:
         ValueError: The profile has no AI cores, or *choices* has a name without values.
@@ -169,4 +215,12 @@ def tune(
     kind, hazards, _, auto_sync = kernel.options
     on_cores = partial(run, spec=spec, kind=kind, hazards=hazards, auto_sync=auto_sync)
     with Crew(executor, None if executor else 1) as crew:
-        return tuner.tune(kernel, block_dim, args, choices, on_cores, check=check, each=crew.in_order)
+        return tuner.tune(
+            kernel, block_dim, args, choices, on_cores, check=check, each=crew.in_order, judge=what_binds,
+            bound=partial(_least, spec=spec, kind=kind) if prune else None,
+        )  # fmt: skip
+
+
+def _least(function: Callable[..., object], blocks: int, args: Sequence[Any], *, spec: Any, kind: KernelType) -> float:
+    """Return the least time of a launch, from a run without values and times."""
+    return least_us(run(function, blocks, args, spec, kind=kind, hazards=False, timing=False, values=False), spec)

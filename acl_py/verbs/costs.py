@@ -73,7 +73,7 @@ class Cost:
             n: The columns of B and C.
             k: The columns of A and rows of B.
             dtype: The type of A and B: "float16", "bfloat16", "float32", "int8", or "tf32" for float32 that the card
-                multiplies with the precision of its tensor cores. A dtype of NumPy will do. Not every card has all.
+                multiplies with the precision of its tensor cores. A dtype of NumPy works, too. Not every card has all.
             batch: The number of products in one call.
 
         Raises:

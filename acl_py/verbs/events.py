@@ -212,7 +212,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
         event: The event.
         stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's. If it captures,
             streams of the capture may wait for the record, and no others.
-        external: In a capture: record at each launch of the graph, as cudaEventRecordExternal lets. Elsewhere it
+        external: In a capture: record at each launch of the graph, as with cudaEventRecordExternal. Elsewhere it
             changes nothing.
 
     Waits:

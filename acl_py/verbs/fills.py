@@ -15,11 +15,13 @@ from device_model import memory as model
 from device_model.completions import NOTHING, Completion
 from device_model.integers import Integer, integer
 from device_model.memory import Space
+from device_model.ops import Op
 from device_model.rules import HostCall, SyncCopy
 from device_model.streams import Stream
-from device_model.work import Fill, PagedFill
+from device_model.work import FILL, Fill, PagedFill
 
 _UNITS = (1, 2, 4)
+_LANE = FILL.lane
 
 
 @verb(acl="aclrtMemsetAsync", cuda="cudaMemsetAsync", step="memset_async")
@@ -55,10 +57,22 @@ async def MemsetAsync(
         DeadlockError: The stream can never make room.
         TypeError: *count*, *dest_max* or *value* is not an int, or *stream* is not a stream.
     """
-    scope, runtime, site, _ = begin()
-    stream = resolve(scope, stream, MemsetAsync.__name__, captures=True)
+    scope, runtime, site, enter = begin()
+    context = scope.context
+    if type(stream) is not context.stream_type or stream.home is not context:
+        stream = resolve(scope, stream, MemsetAsync.__name__, captures=True)
     fill = _fill_of(runtime, dst, dest_max, value, count, unit)
-    return await runtime.carry_out(MemsetAsync.__name__, site, _fill(runtime, stream, fill, site), Queued(fill, stream))
+    queue = stream.queues[_LANE]
+    is_plain = stream.home is not None and fill.nbytes and fill.dst.space is not Space.PAGEABLE
+    if not is_plain or len(queue.fifo) + queue.reserved >= queue.depth:
+        work = _fill(runtime, stream, fill, site)
+        return await runtime.carry_out(MemsetAsync.__name__, site, work, Queued(fill, stream))
+    op = Op(fill, _LANE, fill.nbytes, site)
+    try:
+        runtime.submit(stream, op, runtime.cost_of("fill"), runtime.kernel_latency)
+    finally:  # the trace has the call even if it fails
+        runtime.called(MemsetAsync.__name__, enter, site, Queued(fill, stream))
+    return op
 
 
 @verb(acl="aclrtMemset", cuda="cudaMemset", does=HostCall.COPIES, step="memset")
@@ -117,7 +131,8 @@ async def _fill(runtime: Runtime, stream: Stream, fill: Fill, site: Site) -> Com
 def _fill_of(runtime: Runtime, dst: Memory, dest_max: Integer, value: Integer, count: Integer, unit: int) -> Fill:
     if type(count) is not int or type(dest_max) is not int or not 0 <= count <= dest_max:
         count = check_count(runtime, count, dest_max)
-    value = integer("the value of a fill", value)
+    if type(value) is not int:
+        value = integer("the value of a fill", value)
     allocation, offset = locate(runtime, dst, count, "dst")
     if allocation.space is Space.PAGEABLE and runtime.rules.sync_copy is not SyncCopy.OUTSIDE:
         raise runtime.error(

@@ -287,7 +287,7 @@ def _graph_of(call: Call, node: Node) -> Graph:
 
 @verb(cuda="cudaGraphNodeSetParams")
 async def GraphNodeSetWork(node: Node, queue: Queue) -> Node:
-    """Let *node* do what *queue* would queue in a stream. Executables that were made before do what they did.
+    """Let *node* do what *queue* would queue in a stream. Executables that were made before do not change.
 
     Stands for cudaGraphNodeSetParams.
 

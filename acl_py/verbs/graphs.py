@@ -23,7 +23,7 @@ from device_model.work import Lane
 
 
 class GraphInstantiateFlag(IntFlag):
-    """What GraphInstantiate() does besides; the values are those of cudaGraphInstantiateFlags."""
+    """Options of GraphInstantiate(); the values are those of cudaGraphInstantiateFlags."""
 
     AUTO_FREE_ON_LAUNCH = 1  # a launch gives memory back that the one before left; here every launch does
     UPLOAD = 2  # as GraphUpload() does
@@ -333,7 +333,7 @@ async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Comp
     """Queue all work of *executable* in *stream*.
 
     Stands for cudaGraphLaunch and aclmdlRIExecuteAsync. It begins when the work before it is over, and the work behind
-    it waits for all of it. Launches of one executable run one after the other, in whatever streams.
+    it waits for all of it. Launches of one executable run one after the other, even in different streams.
 
     Args:
         executable: What GraphInstantiate() gave.

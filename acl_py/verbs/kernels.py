@@ -99,19 +99,18 @@ class Launchable(Generic[P]):
     def __getitem__(self, where: "Integer | tuple[Integer, StreamLike]") -> Callable[P, Coroutine[Any, Any, Op]]:
         """`k[blocks]` or `k[blocks, stream]`: call it with the arguments of the function, and await that."""
         block_dim, stream = where if isinstance(where, tuple) else (where, None)
+        return partial(self._launch, block_dim, stream)  # a function here would evaluate its annotations each time
 
-        def launch(*args: P.args, **named: P.kwargs) -> Coroutine[Any, Any, Op]:
-            plain = not named and len(args) == len(self._names)
-            return LaunchKernel(self, block_dim, args if plain else self._in_order(args, named), stream)
-
-        return launch
+    def _launch(self, block_dim: Integer, stream: StreamLike, *args: Any, **named: Any) -> Coroutine[Any, Any, Op]:
+        plain = not named and len(args) == len(self._names)
+        return LaunchKernel(self, block_dim, args if plain else self._in_order(args, named), stream)
 
     @cached_property
     def without_values(self) -> Self:
         """The kernel for launches whose results nobody needs: they take the time that they take, and write nothing.
 
         What they would have written is not known from their ends on, until other work overwrites it. A copy, a kernel
-        or a view that reads it is refused with the name of the kernel. On a card the kernel computes as ever.
+        or a view that reads it is refused with the name of the kernel. On a card the kernel computes as usual.
         """
         return self._twin()
 
@@ -446,7 +445,7 @@ def _check_launch(scope: Scope, kernel: object, block_dim: Integer) -> int:
         raise TypeError(
             f"a kernel must be made with @kernel, @block_kernel, @asc.kernel or @cta.kernel, not {shown(kernel)}"
         )
-    block_dim = integer("block_dim", block_dim)
+    block_dim = integer("block_dim", block_dim, "an int, as in kernel[blocks, stream](...)")
     if not 1 <= block_dim <= MAX_BLOCKS:
         raise scope.runtime.error(
             Kind.INVALID_LAUNCH, f"{kernel!r} with {block_dim} blocks", f"launch 1 to {MAX_BLOCKS} blocks"

@@ -233,7 +233,7 @@ async def FreeHostWithDevSync(buffer: Memory) -> None:
 
 @verb(acl="aclrtHostRegister", cuda="cudaHostRegister", does=HostCall.ALLOCATES, step="host_register")
 async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: str | None = None) -> Buffer:
-    """Pin *memory* that the host has, so that copies from and to it are as those of MallocHost().
+    """Pin *memory* that the host has, so that copies from and to it work like those of MallocHost().
 
     Stands for aclrtHostRegister and cudaHostRegister. An array stays alive until HostUnregister(); memory at a bare
     address must be kept mapped by the caller.

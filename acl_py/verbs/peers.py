@@ -72,7 +72,7 @@ async def DeviceEnablePeerAccess(peer: Integer, flags: int = 0) -> None:
 
 @verb(acl="aclrtDeviceDisablePeerAccess", cuda="cudaDeviceDisablePeerAccess", is_setting=True)
 async def DeviceDisablePeerAccess(peer: Integer) -> None:
-    """Take the access of the current device to the memory of *peer* back.
+    """Take back the access of the current device to the memory of *peer*.
 
     Stands for aclrtDeviceDisablePeerAccess and cudaDeviceDisablePeerAccess. Copies that are queued keep their route.
 

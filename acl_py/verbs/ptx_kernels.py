@@ -234,7 +234,7 @@ class PtxKernel(Launchable[...]):
         else:
             shaped = self.shaped(*_dims("the grid", grid), *_dims("the block", block), shared)
 
-        # A lambda has no annotations, which would be made anew for each launch.
+        # A lambda has no annotations, which would be made again for each launch.
         return lambda *args, **named: LaunchKernel(
             shaped, shaped.blocks, args if not named else _without_names(self, named), stream
         )

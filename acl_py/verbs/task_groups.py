@@ -149,9 +149,9 @@ async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
 async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
     """End the update that CaptureTaskUpdateBegin() began on *stream*: its kernels replace those of the group.
 
-    Stands for aclmdlRICaptureTaskUpdateEnd; CUDA has GraphExecUpdate(). They do so when *stream* comes to it, also in
-    launches of the graph that are queued and have not begun with them. A launch that has to do the new work is made
-    after that, or waits in its graph for an external event that is recorded in *stream* behind the update.
+    Stands for aclmdlRICaptureTaskUpdateEnd; CUDA has GraphExecUpdate(). That happens when *stream* comes to the update,
+    also in launches of the graph that are queued and have not begun with these kernels. A launch that has to do the new
+    work is made after that, or waits in its graph for an external event that is recorded in *stream* behind the update.
 
     Args:
         stream: The stream on which the update began.

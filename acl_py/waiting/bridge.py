@@ -105,6 +105,7 @@ class Bridge:
         self.host = host
         self.warns_of_timers = warns_of_timers  # if they are short and in real time: once, while a task waits
         self.began_ns: Nanoseconds = 0  # the time of the loop's clock, if that is simulated, when the host's was 0
+        self.turns: Turns | None = None  # of the hosts of its tasks, if it is the only bridge of those
         self._fruitless = 0  # queries in a row that could not have been answered otherwise
         self._polling_since = 0.0
         self._was_hopeless = False  # at the last check of these queries
@@ -129,6 +130,8 @@ class Bridge:
         time, or of the time up to which a call concerns no timer and no other simulation. The caller still brings its
         device there.
         """
+        if self.turns is not None and (reached := self.turns.reach(self, cost)) is not None:
+            return reached
         check_clock(self.host.host_ns + cost)
         return self._here().reach(self, cost)
 

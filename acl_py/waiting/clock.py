@@ -314,30 +314,41 @@ class Clock(Gate):
         host = turns.host()
         if host is None:
             raise RuntimeError(_NO_HOST)
-        if self._let_devices_act(turns, goal):
+        if self.let_devices_act(turns, goal):
             self._set(goal)
         else:
             turns.take(host, bridge.host.scheduler, goal - bridge.began_ns)
 
-    def let_devices_act(self, turns: "Turns") -> bool:
-        """Let time pass to the next event that wakes a host; return False if the loop has to turn first."""
-        if self.holders or self.another_can_run() or self.is_trip_due():
+    @property
+    def is_real(self) -> bool:
+        """Whether the clock moves with real time now."""
+        return self._since is not None
+
+    def look(self) -> None:
+        """Look at the next turn of the loop whether time can pass."""
+        if not self._armed:
+            self._look_next_turn()
+
+    def let_turn_come(self, turns: "Turns") -> bool:
+        """Let time pass to the next turn of a host; return False if the loop has to turn first."""
+        if self.holders or self.another_can_run():
             return False
-        self._let_devices_act(turns, self.timers.first_ns)
+        self.let_devices_act(turns, self.timers.first_ns)
         return bool(turns.ready)
 
-    def _let_devices_act(self, turns: "Turns", until: float) -> bool:
+    def let_devices_act(self, turns: "Turns", until: float) -> bool:
         """Let devices act up to *until*, as long as no host can run; return whether they are there."""
         if len(self.bridges) > 1:
             return self._let_several_act(turns, until)
         [bridge] = self.bridges
         host, scheduler = bridge.host, bridge.host.scheduler
-        heap, ready, last = scheduler.heap, self.ready, until - bridge.began_ns
+        heap, hosts, ready, timers = scheduler.heap, turns.ready, self.ready, self.timers
+        last = until - bridge.began_ns
         assert ready is not None, f"{self!r} does not see what its loop can run"
         try:
-            while not turns.ready and len(ready) <= self._armed and self.timers.first_ns >= until:
+            while not hosts and len(ready) <= self._armed and timers.first_ns >= until:
                 if not heap or heap[0][0] > last:
-                    return self.timers.first_ns > until
+                    return timers.first_ns > until
                 scheduler.step()
             return False
         finally:
@@ -493,8 +504,10 @@ class Clock(Gate):
         """
         asks_always = self._resting or self._since is not None or len(self.bridges) > 1 or self._own_hosts > 0
         self._horizon_ns = -1 if asks_always else min(self.timers.first_ns, END_NS + 1)
+        turns = self._turns_of_hosts if self._own_hosts and len(self.bridges) == 1 else None
         for bridge in self.bridges:
             bridge.host.horizon_ns = self._horizon_ns - bridge.began_ns
+            bridge.turns = turns
 
     def _ring(self, until: float) -> None:
         """Let the callbacks of all timers run that are due at *until* or before."""
@@ -549,7 +562,7 @@ def _has_plain_time(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _put_forward(loop: asyncio.AbstractEventLoop, ahead_s: float) -> None:
-    """Let the time of *loop* be ahead of its class's; its timers ring at the same real time as ever."""
+    """Let the time of *loop* be ahead of its class's; its timers ring at the same real time as before."""
     kind = type(loop)
 
     def time() -> float:

@@ -81,7 +81,7 @@ class Company:
     def _able(self, blocked: Collection[Thread]) -> list[Thread]:
         before = threading.enumerate()
         out = {thread for thread in before if thread in blocked or thread in self._daemons or _is_out(thread, blocked)}
-        # The list comes anew: a thread that was about to join a blocked one may have begun others meanwhile.
+        # The list comes again: a thread that was about to join a blocked one may have begun others meanwhile.
         return [thread for thread in threading.enumerate() if thread not in out]
 
 

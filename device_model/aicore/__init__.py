@@ -6,22 +6,29 @@ ordered by flags, and reports a finding if not. Then `timing.play` works out whe
 
 From the top down; each room imports only from those below it:
 
+    caches          the L2 of each device: what work has left there
     launch          a launch of a kernel, as the work of an operation of a device
     shaping/        how a shape is spread over cores
         tiling          a length divided over blocks and tiles; tiling keys
         selector        selects the kind of kernel for the rows of a matrix
         balance         assigns units of unequal size to cores, longest first
+        binding         what binds a launch, and the least time that it can take
         advice          finds lines that use memory badly, and what that costs
     runner          runs the blocks of a kernel
     cube/           the cube unit
-        matmul matmul_cube matmul_tiling    the Matmul object, made of the instructions below
+        matmul matmul_operands              the Matmul object, made of the instructions below; what it multiplies
+        matmul_requests matmul_cube         what vector cores ask of a cube core; how that computes
+        matmul_tiling                       sizes of pieces
         fixpipe loads im2col mmad           the instructions: store, load to L0, unroll images, multiply
         unit_flags                          flags for blocks of L0C
     functions/      functions of whole tensors, made of vector instructions
         rounding activations powers         to whole numbers, logarithms; Sigmoid and others; Power, Sin, Erf and others
-        quantised                           AscendDequant
+        quantised quantising                AscendDequant; AscendQuant and AscendAntiQuant
+        means padding                       ReduceMean, Fmod, limits; Pad and UnPad
         rows sorting                        Broadcast, Sum, Fill; Sort and what goes with it
-        softmax norms matrices              SoftMax, RmsNorm, LayerNorm; instructions over all rows of a matrix
+        softmax softmax_results             SoftMax; its logarithm, the front of its gradient and others
+        norms welford                       RmsNorm, LayerNorm and others; mean and variance of parts of a row
+        matrices                            instructions over all rows of a matrix
         makers scratch                      their forms; temporary buffers, and the pieces that fit them
     vector/         the vector unit
         gather transdata select sort        rearrange; transpose blocks; compare and select; sort and merge
@@ -32,8 +39,10 @@ From the top down; each room imports only from those below it:
     flags/          order between instructions
         stages          pipelines of stages, with queues or with raw events
         tpipe           TPipe: divides the local memories among queues
+        bufpool         TBufPool: a part of a memory that is divided further
         queues          TQue, TQueBind, TBuf
         allocator       LocalMemAllocator: memory without a TPipe
+        posting         IBSet and IBWait: one core tells another one through GM
         crossing        flags between cores, SyncAll
         sync            flags, event ids, barriers
         pool            buffers that rest before they are handed out again
@@ -47,6 +56,8 @@ From the top down; each room imports only from those below it:
     core/           one core
         debug           printf, DumpTensor, assert_
         blocks          GetBlockIdx and other questions of a kernel about its place
+        registers       the system counter, the control register
+        lists           arguments that are lists of tensors
         tensors         LocalTensor, GlobalTensor, GlobalBuffer
         machine         Core: issues instructions and orders them; BlockStrand: a block that can wait for other cores
         memories        local memories, and allocations in GM
@@ -54,6 +65,7 @@ From the top down; each room imports only from those below it:
         findings        the rules that a kernel can break; failed assertions
         program         Instruction, Program: the record of what a core executed
         spec            CoreSpec: sizes, rates and costs of the cores of a card
+        counter         numbers from the system counter, known when a launch has its times
         names           pipes, events between them, positions of tensors
 
 `device_model.kernel` has what all kernels on simulated cores share. Read core/program.py and core/machine.py first.

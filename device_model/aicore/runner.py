@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from device_model.aicore.core.findings import KernelAssertionError
 from device_model.aicore.core.machine import BlockStrand, Core
-from device_model.aicore.core.memories import GlobalMemory
+from device_model.aicore.core.memories import POISON, GlobalMemory
 from device_model.aicore.core.names import CoreType, KernelType
 from device_model.aicore.core.program import Direction, Message, Program
 from device_model.aicore.core.spec import CoreSpec
@@ -78,6 +78,7 @@ def run(
     auto_sync: bool = False,
     timing: bool = True,
     values: bool = True,
+    fill: bytes = POISON,
     l2: Cache | None = None,
 ) -> Result:
     """Run a kernel on simulated cores.
@@ -95,6 +96,7 @@ def run(
             vendor's compiler can do. Needs *hazards*.
         timing: Whether to work out the times of the instructions.
         values: Whether instructions compute. Without values a kernel that looks at what memory holds cannot go on.
+        fill: Two bytes that local memories hold everywhere before their first write.
         l2: What earlier launches with the same arguments left in the L2, to which this one adds; by default it is
             empty.
 
@@ -106,11 +108,21 @@ def run(
     with no_collections():
         result = _run(
             Beside(kernel, block_dim, _arguments(args, {}, "argument"), kind), spec,
-            hazards=hazards, weak=weak, auto_sync=auto_sync, timing=timing, values=values,
+            hazards=hazards, weak=weak, auto_sync=auto_sync, timing=timing, values=values, fill=fill,
+            l2=l2,
         )  # fmt: skip
         if timing:
             result.timeline = play(result.programs, spec, l2)
+            _finish_late(result.programs)
     return result
+
+
+def _finish_late(programs: Sequence[Program]) -> None:
+    """Do what had to wait for the times of the instructions."""
+    for program in programs:
+        for finish in program.late:
+            finish()
+        program.late.clear()
 
 
 class Beside(NamedTuple):
@@ -129,7 +141,8 @@ def run_beside(
 
     They share HBM, the L2 and the lines that several cores read, and a core that two of them want runs the blocks of
     the first one first. An array that several get is one allocation. Each kernel finds what those before it in
-    *launches* have computed, and no order between accesses of two launches is checked.
+    *launches* have computed, and no order between accesses of two launches is checked. A GetValue() of GM sees a word
+    of another launch when that has written it back with DataCacheCleanAndInvalid(), and waits until then.
 
     Args:
         launches: The kernels.
@@ -153,6 +166,7 @@ def run_beside(
         for index, program in enumerate(programs):
             program.index = index
         timeline = play(programs, spec, l2)
+        _finish_late(programs)
     for result in results:
         result.timeline = timeline
     return results
@@ -167,6 +181,8 @@ def _run(
     auto_sync: bool = False,
     timing: bool = True,
     values: bool = True,
+    fill: bytes = POISON,
+    l2: Cache | None = None,
 ) -> Result:
     """Run all blocks of a kernel, without times; the arguments are what the kernel gets."""
     kernel, block_dim, args, kind = launch
@@ -190,6 +206,7 @@ def _run(
         weak=weak,
         auto_sync=auto_sync,
         values=values,
+        fill=fill,
     )
     for block in range(block_dim):
         for core_type, count in ((CoreType.AIC, kind.cubes), (CoreType.AIV, kind.vectors)):
@@ -198,11 +215,13 @@ def _run(
                 result.programs.append(program)
                 crossing.cores.append(make(program))
     with one_thread():
-        _execute(result, crossing, partial(kernel, *args), spec if timing else None)
+        _execute(result, crossing, partial(kernel, *args), spec if timing else None, l2)
     return result
 
 
-def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None) -> None:
+def _execute(
+    result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None, l2: Cache | None
+) -> None:
     """Run all blocks; with a *spec*, a failed assertion names its cycle."""
     try:
         # A core computes infinities without warnings. NumPy 2 keeps this setting by greenlet, NumPy 1 by thread, so
@@ -213,7 +232,7 @@ def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], s
     except BaseException as error:
         error.result = result  # type: ignore[attr-defined]
         if spec is not None and isinstance(error, KernelAssertionError):
-            play(result.programs, spec)  # for the cycle in its message
+            play(result.programs, spec, l2)  # for the cycle in its message
         raise
     finally:
         crossing.cores.clear()  # breaks reference cycles: the memories of cores are large
@@ -252,13 +271,19 @@ def _give_up(waiting: Sequence[BlockStrand]) -> None:
 
 
 def _arguments(args: Sequence[Any], memories: dict[int, GlobalMemory], what: str) -> list[Any]:
-    """Return *args* with each array replaced by a buffer in GM; arrays over one memory share their allocation, of those
-    in *memories*, too. Messages call them *what* and a number.
+    """Return *args* with each array, and those in lists, replaced by a buffer in GM.
+
+    Arrays over one memory share their allocation, of those in *memories*, too. Messages call them *what* and a number.
     """
-    return [
-        _buffer(arg, f"{what} {index}", memories) if isinstance(arg, np.ndarray) else arg
-        for index, arg in enumerate(args)
-    ]
+    return [_argument(arg, f"{what} {index}", memories) for index, arg in enumerate(args)]
+
+
+def _argument(arg: Any, name: str, memories: dict[int, GlobalMemory]) -> Any:
+    if isinstance(arg, np.ndarray):
+        return _buffer(arg, name, memories)
+    if isinstance(arg, list | tuple) and any(isinstance(each, np.ndarray) for each in arg):
+        return [_argument(each, f"{name}[{place}]", memories) for place, each in enumerate(arg)]
+    return arg
 
 
 def _buffer(array: npt.NDArray[Any], name: str, memories: dict[int, GlobalMemory]) -> GlobalBuffer:
@@ -272,4 +297,4 @@ def _buffer(array: npt.NDArray[Any], name: str, memories: dict[int, GlobalMemory
         data = root.reshape(-1).view(np.uint8)
         memory = memories[id(root)] = GlobalMemory(data, name)
     offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-    return GlobalBuffer(memory, offset, array.nbytes, array.dtype)
+    return GlobalBuffer(memory, offset, array.nbytes, array.dtype, array.shape)

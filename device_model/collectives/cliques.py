@@ -10,6 +10,7 @@ report of a hang.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from device_model.collectives.calls import Call, CollectiveKind, fits
@@ -102,9 +103,8 @@ class Communicator(Handle):
         """Let *other* have made the calls of this rank, with the peers to which *moved* takes those of this one."""
         other.made_calls = self.made_calls
         for mine, theirs in ((self._sent, other._sent), (self._received, other._received)):
-            for peer, count in enumerate(mine):
-                if count:
-                    theirs[moved(peer)] = count
+            for peer in compress(self.clique.members, mine):
+                theirs[moved(peer)] = mine[peer]
 
     def destroy(self, site: object) -> None:
         """Leave the clique. The caller has waited for all that was queued."""
@@ -114,7 +114,7 @@ class Communicator(Handle):
 
 
 class Mismatch(NamedTuple):
-    """An *exchange* that does not come about: at these *seats* nobody has called, or otherwise than at seat *first*."""
+    """An *exchange* that cannot begin: at these *seats* there was no call, or another one than at seat *first*."""
 
     exchange: Exchange
     first: int
@@ -146,6 +146,7 @@ class Clique:
         # each device.
         self.fold: Fold | None = None
         self.seats: dict[int, tuple[int, ...]] = {}
+        self.evenly: dict[int, slice] = {}  # those seats, where they are equally far apart
         self.index_of: dict[int, int] = {}
         self.exchange_type = Exchange
         self.number = number

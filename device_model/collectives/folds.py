@@ -5,13 +5,14 @@ of the first one stands for those of all others: in a collective it takes their 
 the member of another class, or of its own, that stands i + k places behind its first one. So a Send of the first one
 says what all of them send, and meets the Recv of the first one of the other class.
 
-The links between devices that are alike are alike, too. A collective crosses those of all its ranks, as ever; a Send
+The links between devices that are alike are alike, too. A collective crosses those of all its ranks, as usual; a Send
 and its Recv cross the link out of the one first device, and the link into the other first device.
 """
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import compress
+from typing import TYPE_CHECKING, cast
 
 from device_model.collectives.calls import Call, CollectiveKind
 from device_model.collectives.cliques import Communicator
@@ -75,7 +76,7 @@ class FoldedExchange(Exchange):
 
     def __init__(self, clique: "Clique", key: tuple[int, ...], ranks: Sequence[int]) -> None:
         super().__init__(clique, key, ranks)
-        self.left = self.reps = sum(type(rank) is FoldedRank for rank in clique.ranks)
+        self.left = self.reps = len(clique.seats)
 
     def _go_on(self) -> None:
         clique = self.clique
@@ -85,7 +86,7 @@ class FoldedExchange(Exchange):
             super()._go_on()
 
     def _there(self) -> list[Op]:
-        return [op for op, arrived in zip(self.ops, self.arrived, strict=True) if op is not None and arrived]
+        return list(compress(cast("list[Op]", self.ops), self.arrived))
 
 
 class FoldedRank(Communicator):
@@ -96,11 +97,15 @@ class FoldedRank(Communicator):
     def take(self, part: Part, op: Op) -> None:
         """Give the calls of *part* their numbers, and the seats of all ranks for which this one stands."""
         super().take(part, op)
-        seats = self.clique.seats[self.index]
+        seats, evenly = self.clique.seats[self.index], self.clique.evenly.get(self.index)
         for call, (exchange, _) in zip(part.calls, part.seats, strict=True):
-            if call.peer is None:
-                for seat in seats:
-                    exchange.calls[seat] = call
+            if call.peer is not None:
+                continue
+            if evenly is not None:  # all at once, for there may be hundreds
+                exchange.calls[evenly] = [call] * len(seats)
+                continue
+            for seat in seats:
+                exchange.calls[seat] = call
 
     def _delivery(self, call: Call, peer: int) -> tuple[Exchange, int]:
         """Return the exchange of *call* and its seat: that of the rank that runs and sends, also for its receivers."""
@@ -171,10 +176,17 @@ def fold_clique(clique: "Clique", fold: Fold) -> None:
             )
     clique.fold, clique.index_of, clique.exchange_type = fold, index_of, FoldedExchange
     clique.seats = {first: tuple(each) for first, each in seats.items()}
+    clique.evenly = {first: evenly for first, each in seats.items() if (evenly := _evenly(each)) is not None}
     for first, rank in enumerate(clique.ranks):
         rank.known.clear()
         if first in seats:
             rank.__class__ = FoldedRank
+
+
+def _evenly(seats: Sequence[int]) -> slice | None:
+    """Return *seats* as a slice, if they are equally far apart."""
+    step = seats[1] - seats[0] if len(seats) > 1 else 1
+    return slice(seats[0], seats[-1] + 1, step) if list(seats) == list(range(seats[0], seats[-1] + 1, step)) else None
 
 
 def unfold_clique(clique: "Clique") -> None:
@@ -190,7 +202,7 @@ def unfold_clique(clique: "Clique") -> None:
             rank.count_for(clique.ranks[seat], partial(_moved, clique, fold, places))
     for rank in clique.ranks:
         rank.known.clear()
-    clique.fold, clique.seats, clique.index_of, clique.exchange_type = None, {}, {}, Exchange
+    clique.fold, clique.seats, clique.evenly, clique.index_of, clique.exchange_type = None, {}, {}, {}, Exchange
 
 
 def _moved(clique: "Clique", fold: Fold, places: int, peer: int) -> int:

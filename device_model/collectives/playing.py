@@ -12,6 +12,7 @@ from device_model.collectives.timing.tuner import PAIRWISE, allowed_ways
 from device_model.links.collectives import CollectivesSpec
 from device_model.links.fabric import Links
 
+_MOST_SENDS = 1024  # of which the tracks are kept
 _KINDS = {
     CollectiveKind.ALL_REDUCE: "all_reduce",
     CollectiveKind.ALL_GATHER: "all_gather",
@@ -45,20 +46,31 @@ class Player:
         self._algorithms = algorithms
         self._protocol = protocol
         self._tracks: dict[object, Tracks] = {}  # of what follows from the facts of a call, by these
+        # Of Sends, by the fold, their ranks, their bytes, and what is beside them.
+        self._sends: dict[tuple[object, ...], Tracks] = {}
 
     def __call__(self, exchange: Exchange, done: Done) -> None:
         """Play *exchange*, which begins now; call *done* with the time when its last byte has arrived."""
         first = exchange.calls[0]
         assert first is not None, f"{exchange!r} has begun without its first rank"
-        tracks = self._tracks.get(first.facts)
+        tracks = self._tracks.get(first.facts) if first.peer is None else self._tracks_of_send(exchange, first.nbytes)
         if tracks is None:
             tracks = routed(self.plan_of(exchange), self._links.spec, self._devices)
-            fold = exchange.clique.fold
-            if fold is not None and first.peer is not None:
-                tracks = fold.routed(tracks)
             if first.kind in _KINDS:
                 self._tracks[first.facts] = tracks
         play_tracks(tracks, self._links, self._links.scheduler.now, done)
+
+    def _tracks_of_send(self, exchange: Exchange, nbytes: int) -> Tracks:
+        """Return the tracks of a Send and its Recv."""
+        fold = exchange.clique.fold
+        key = fold, exchange.ranks, nbytes, _beside(exchange)
+        tracks = self._sends.get(key)
+        if tracks is None:
+            if len(self._sends) >= _MOST_SENDS:
+                self._sends.clear()
+            tracks = routed(self.plan_of(exchange), self._links.spec, self._devices)
+            tracks = self._sends[key] = tracks if fold is None else fold.routed(tracks)
+        return tracks
 
     def plan_of(self, exchange: Exchange) -> Plan:
         """Return how the calls of *exchange*, which are all there, are done."""

@@ -33,9 +33,10 @@ class Finding:
         missing: What the kernel lacks: what would have ordered the accesses, such as "MTE2_V" or "syncthreads()", or a
             write; "" if the mistake is of another kind.
         count: How often the same lines made the same mistake.
+        is_harmless: Whether it is known to have changed no result of this launch.
     """
 
-    __slots__ = ("count", "instructions", "missing", "rule", "sites", "text", "where")
+    __slots__ = ("count", "instructions", "is_harmless", "missing", "rule", "sites", "text", "where")
 
     def __init__(
         self,
@@ -53,10 +54,12 @@ class Finding:
         self.instructions = instructions
         self.missing = missing
         self.count = 1
+        self.is_harmless = False
 
     def __str__(self) -> str:
         times = f" ({self.count} times)" if self.count > 1 else ""
-        return f"{self.rule.name} in {self.where}: {self.text}{times}"
+        harmless = "; harmless here: with other bytes there the results are the same" if self.is_harmless else ""
+        return f"{self.rule.name} in {self.where}: {self.text}{harmless}{times}"
 
     def __repr__(self) -> str:
         return f"<Finding {self}>"

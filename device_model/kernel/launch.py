@@ -87,7 +87,12 @@ class KernelLaunch(CoreKernel, Generic[M]):
     # What the device asks
 
     def _in_memory(self) -> list[Argument]:
-        return [argument for argument in self._arguments if isinstance(argument, Argument)]
+        return [
+            each
+            for argument in self._arguments
+            for each in (argument if isinstance(argument, list) else (argument,))
+            if isinstance(each, Argument)
+        ]
 
     def reads(self) -> Sequence[Extent]:
         """The bytes that the arguments declare as read."""
@@ -152,8 +157,11 @@ class KernelLaunch(CoreKernel, Generic[M]):
             check_alive(f"kernel {self.label}", "argument", allocation)
             self._images[allocation] = self.image(allocation, arguments)
         return [
-            self.view(argument, self._images[argument.allocation].memory)
-            if isinstance(argument, Argument)
-            else argument
+            [self._view(each) for each in argument] if isinstance(argument, list) else self._view(argument)
             for argument in self._arguments
         ]
+
+    def _view(self, argument: Any) -> Any:
+        if not isinstance(argument, Argument):
+            return argument
+        return self.view(argument, self._images[argument.allocation].memory)

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,18 @@ Lost = Callable[[Mapping[str, Any], str], "Trial"]  # makes the row of a choice 
 Each = Callable[[Callable[[Mapping[str, Any]], "Trial"], Sequence[Mapping[str, Any]], Lost], "Iterable[Trial]"]
 
 
+class Binding(NamedTuple):
+    """How fast a launch moved its bytes, in MB/s and as a part of the memory's rate, and what binds it."""
+
+    mb_per_s: float
+    peak: float
+    binds: str
+
+
+Judge = Callable[[Any], Binding]  # says what binds a launch, of its result
+Bound = Callable[[Kernel, Any, Sequence[Any]], float]  # the least time in us; it may run the kernel without times
+
+
 @dataclass(frozen=True)
 class Trial:
     """One choice of parameters, and the time of its launch.
@@ -29,6 +41,7 @@ class Trial:
         busy_us: How long each kind of pipe was busy, in us, as a mean over the cores.
         failure: Why the choice does not count; empty if it does.
         findings: All findings of the run as text, also if an error ended it.
+        binding: What binds the launch; None if the choice does not count, or the kind of kernel cannot tell.
     """
 
     choice: Mapping[str, Any]
@@ -36,6 +49,7 @@ class Trial:
     busy_us: Mapping[str, float]
     failure: str = ""
     findings: tuple[str, ...] = ()
+    binding: Binding | None = None
 
     def __str__(self) -> str:
         chosen = ", ".join(f"{name}={value!r}" for name, value in self.choice.items())
@@ -72,14 +86,18 @@ class Tuning:
         best = self.best if any(row.us is not None for row in self.rows) else None
         names = list(self.rows[0].choice)
         pipes = list(dict.fromkeys(name for row in self.rows for name in row.busy_us if not name.endswith("_time")))
-        lines = [[*names, "us", *pipes, ""]]
+        judged = any(row.binding is not None for row in self.rows)
+        lines = [[*names, "us", *pipes, *(("MB/s", "peak", "binds") if judged else ()), ""]]
         for row in self.rows:
             cells = [str(row.choice[name]) for name in names]
             if row.us is None:
-                lines.append([*cells, "-", *("-" for _ in pipes), row.failure])
+                lines.append([*cells, "-", *("-" for _ in range(len(pipes) + 3 * judged)), row.failure])
                 continue
             whole = max((us for name, us in row.busy_us.items() if name.endswith("_time")), default=row.us)
             shares = [f"{100 * row.busy_us.get(name, 0.0) / whole:.0f} %" for name in pipes]
+            if row.binding is not None:
+                rate, peak, binds = row.binding
+                shares += [f"{rate:,.0f}", f"{100 * peak:.0f} %", binds]
             lines.append([*cells, f"{row.us:.2f}", *shares, "best" if row is best else ""])
         return table(lines)
 
@@ -93,6 +111,8 @@ def tune(
     *,
     check: Check | None = None,
     each: Each | None = None,
+    judge: Judge | None = None,
+    bound: Bound | None = None,
 ) -> Tuning:
     """Run a kernel with every combination of *choices*, and compare the times.
 
@@ -110,6 +130,8 @@ def tune(
         each: Calls a function with each of the choices, in this or other processes, and yields the rows in their order;
             by default one after the other in the caller. Other processes need a kernel, arguments, *run* and a check
             that can be pickled.
+        judge: Says what binds a launch.
+        bound: Gives the least time of a choice. Choices that take more than another one has taken are not run.
 
     Returns:
         A row for each combination.
@@ -126,8 +148,38 @@ def tune(
     if len(names) != len(args):
         raise TypeError(f"{kernel!r} takes ({', '.join(names)}) beside the choices, not {len(args)} arguments")
     tried = combinations(choices)
-    job = _Job(kernel, block_dim, dict(zip(names, args, strict=True)), run, check)
-    return Tuning(tuple(each(job, tried, _lost) if each else map(job, tried)))
+    job = _Job(kernel, block_dim, dict(zip(names, args, strict=True)), run, check, judge)
+
+    def rows(of: Callable[[Mapping[str, Any]], Trial], some: Sequence[Mapping[str, Any]]) -> list[Trial]:
+        return list(each(of, some, _lost) if each else map(of, some))
+
+    if bound is None:
+        return Tuning(tuple(rows(job, tried)))
+    return Tuning(tuple(_pruned(job, tried, rows, bound)))
+
+
+def _pruned(
+    job: "_Job", tried: Sequence[Mapping[str, Any]], rows: Callable[..., list[Trial]], bound: Bound
+) -> list[Trial]:
+    """Run the choice with the smallest bound, then those whose bound is no larger than the time of this one.
+
+    A choice that is as fast as the best one is among these, so the winner is that of all choices.
+    """
+    least = [row.us or 0.0 for row in rows(_Least(job, bound), tried)]
+    order = sorted(range(len(tried)), key=least.__getitem__)
+    done: dict[int, Trial] = {}
+    limit: float | None = None
+    for place in order:  # until one of them counts
+        (done[place],) = rows(job, [tried[place]])
+        limit = done[place].us
+        if limit is not None:
+            break
+    left = [place for place in order if place not in done and (limit is None or least[place] <= limit)]
+    done.update(zip(left, rows(job, [tried[place] for place in left]), strict=True))
+    return [
+        done.get(place) or Trial(choice, None, {}, f"not run: it takes {least[place]:.2f} us or more")
+        for place, choice in enumerate(tried)
+    ]
 
 
 def _lost(choice: Mapping[str, Any], why: str) -> Trial:
@@ -143,13 +195,18 @@ class _Job:
     given: Mapping[str, Any]
     run: Run
     check: Check | None
+    judge: Judge | None = None
 
-    def __call__(self, choice: Mapping[str, Any]) -> Trial:
-        """Run the kernel with *choice*. An error of the kernel makes the row a failure: tiles may be too large."""
+    def arguments(self, choice: Mapping[str, Any]) -> tuple[Kernel, Any, list[Any], dict[str, Any]]:
+        """Return the function, the blocks and the arguments with *choice*, and copies of what is given."""
         given = {name: each.copy() if isinstance(each, np.ndarray) else each for name, each in self.given.items()}
         function, values = _function(self.kernel), {**given, **choice}
         args = [values[name] for name in inspect.signature(function).parameters]
-        blocks = choice.get(BLOCK_DIM, self.block_dim)
+        return function, choice.get(BLOCK_DIM, self.block_dim), args, given
+
+    def __call__(self, choice: Mapping[str, Any]) -> Trial:
+        """Run the kernel with *choice*. An error of the kernel makes the row a failure: tiles may be too large."""
+        function, blocks, args, given = self.arguments(choice)
         try:
             result = self.run(function, blocks, args)
         except Exception as error:
@@ -163,7 +220,23 @@ class _Job:
             return Trial(choice, None, {}, "the check says that the result is wrong")
         timeline = result.timeline
         assert timeline is not None, "the launch is timed"
-        return Trial(choice, timeline.duration_ns / 1000, dict(timeline.busy_us))
+        binding = self.judge(result) if self.judge is not None else None
+        return Trial(choice, timeline.duration_ns / 1000, dict(timeline.busy_us), binding=binding)
+
+
+@dataclass(frozen=True)
+class _Least:
+    """Gives the least time of each choice, as a row; 0 where the kernel ends with an error, which its own row shows."""
+
+    job: _Job
+    bound: Bound
+
+    def __call__(self, choice: Mapping[str, Any]) -> Trial:
+        function, blocks, args, _ = self.job.arguments(choice)
+        try:
+            return Trial(choice, self.bound(function, blocks, args), {})
+        except Exception:  # it is run, and says why
+            return Trial(choice, 0.0, {})
 
 
 def _texts(result: Result | None) -> tuple[str, ...]:

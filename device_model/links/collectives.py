@@ -22,7 +22,7 @@ class Way(Frozen):
         wire_permille: Bytes on the links for 1,000 bytes of the program: headers, and flags.
         channel_bytes_per_second: What a channel passes on or takes in, if links are no limit.
         chunk_bytes: What a channel has to have before it can pass on the first byte.
-        round_bytes: What a channel moves of each rank's part before it begins anew with the next piece of all parts.
+        round_bytes: What a channel moves of each rank's part before it begins again with the next piece of all parts.
     """
 
     base: int

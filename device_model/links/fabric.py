@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # The links that a flow crosses, each with the bytes there for each byte of the flow.
 Loads: TypeAlias = "tuple[tuple[Link, float], ...]"
 OnEnd = Callable[[], None]
+_MOST_ROUTES = 4096  # that are remembered
 
 
 class Transfer(NamedTuple):
@@ -44,10 +45,34 @@ def rate_alone(loads: Loads, cap: float, flows: int, capacity: "Callable[[Link],
     return rate
 
 
+class Route:
+    """The links that transfers cross, one object for equal loads. Each link has a bit of its own in *mask*."""
+
+    __slots__ = ("alone", "loads", "mask")
+
+    def __init__(self, loads: Loads, mask: int) -> None:
+        self.loads = loads
+        self.mask = mask
+        # What `rate_alone` has returned, by the cap and the number of transfers.
+        self.alone: dict[tuple[float, int], float] = {}
+
+
+class Crossing(Class[OnEnd]):
+    """The transfers of one route and cap."""
+
+    __slots__ = ("route",)
+
+    def __init__(self, cap: float, route: Route) -> None:
+        super().__init__(cap, loads=route.loads)
+        self.route = route
+        self.rate = cap  # without links it stays that
+
+
 class Links(Flows[OnEnd, Transfer]):
     """The links between the devices of a simulation.
 
-    Without a spec nothing is shared: every transfer has its cap.
+    Without a spec nothing is shared: every transfer has its cap. Where transfers begin or end, only those get a new
+    rate that share a link with them, or with others that do.
     """
 
     def __init__(self, scheduler: Scheduler, spec: "LinksSpec | None") -> None:
@@ -57,6 +82,10 @@ class Links(Flows[OnEnd, Transfer]):
         self._begun_ns: Nanoseconds = 0  # `now` counts from here: when links were last idle
         self._wake_ns = -1  # when `_wake` is called next; -1: not
         self._capacities: dict[Link, float] = {}
+        self._routes: dict[Loads, Route] = {}
+        self._routes_by_id: dict[int, Route] = {}  # by the id of their loads, for to hash loads reads all of them
+        self._bits: dict[Link, int] = {}
+        self._touched = 0  # the links whose transfers have changed since the rates were computed
         # The only transfer in progress, and what is called at its end: it is in no class yet.
         self._only: tuple[Transfer, OnEnd] | None = None
 
@@ -101,16 +130,33 @@ class Links(Flows[OnEnd, Transfer]):
         """Return when to wake for an *end*: a little less, for what sums of floats add to a whole number."""
         return self._begun_ns + ceil(end * (1 - 1e-12) - 1e-6)
 
+    def _route(self, loads: Loads) -> Route:
+        route = self._routes_by_id.get(id(loads))
+        if route is not None and route.loads is loads:
+            return route
+        route = self._routes.get(loads)
+        if route is None:
+            if len(self._routes) >= _MOST_ROUTES and not self._active[0]:
+                self._routes.clear()
+                self._routes_by_id.clear()
+            mask = 0
+            for link, _ in loads:
+                mask |= 1 << self._bits.setdefault(link, len(self._bits))
+            route = self._routes[loads] = self._routes_by_id[id(loads)] = Route(loads, mask)
+        return route
+
     def _begin(self, what: OnEnd, ask: Transfer) -> None:
         loads, nbytes, cap, _ = ask
-        class_ = self._classes.get((loads, cap))
+        route = self._route(loads)
+        class_ = self._classes.get((route, cap))
         if class_ is None:
-            class_ = self._classes[loads, cap] = Class(cap, loads=loads)
+            class_ = self._classes[route, cap] = Crossing(cap, route)
         if not class_.ends:
             class_.given = 0.0
             self._active[0].append(class_)
         self._sequence += 1
         heappush(class_.ends, (class_.given + nbytes, self._sequence, what))
+        self._touched |= route.mask
         self._is_stale = True
 
     def _advance(self, now: float) -> None:
@@ -123,12 +169,15 @@ class Links(Flows[OnEnd, Transfer]):
             self.now = now
 
     def _share(self) -> None:
-        """Let the rates of all classes rise together; each stops at its cap, or when one of its links is full."""
-        rising = list(self._active[0])
+        """Let the rates of classes rise together; each stops at its cap, or when one of its links is full."""
+        rising = self._affected()
         left: dict[Link, float] = {}
         if len(rising) == 1:  # the most frequent case
             one = rising[0]
-            one.rate = rate_alone(one.loads, one.cap, len(one.ends), self._capacity)
+            known, flows = one.route.alone, (one.cap, len(one.ends))
+            if flows not in known:
+                known[flows] = rate_alone(one.loads, *flows, self._capacity)
+            one.rate = known[flows]
             rising.clear()
         while rising:
             shares: dict[Link, float] = {}
@@ -151,6 +200,18 @@ class Links(Flows[OnEnd, Transfer]):
             rising = [each for each in rising if each not in stopped]
         ends = [self.now + (each.ends[0][0] - each.given) / each.rate for each in self._active[0]]
         self._next_end, self._is_stale = max(self.now, min(ends, default=inf)), False
+
+    def _affected(self) -> "list[Crossing]":
+        """Return the classes that share a link with those that have changed, or with others that do."""
+        active: list[Crossing] = self._active[0]  # type: ignore[assignment]
+        links, before = self._touched, -1
+        while links != before:
+            before = links
+            for each in active:
+                if each.route.mask & links:
+                    links |= each.route.mask
+        self._touched = 0
+        return [each for each in active if each.route.mask & links]
 
     def _capacity(self, link: "Link") -> float:
         capacity = self._capacities.get(link)
@@ -183,8 +244,14 @@ class Links(Flows[OnEnd, Transfer]):
         now = float(self.scheduler.now - self._begun_ns)
         if self._next_end <= now + 0.5:
             self._advance(max(now, self._next_end))
+            active: list[Crossing] = self._active[0].copy()  # type: ignore[assignment]
+            flows = [len(each.ends) for each in active]
             self._end(ended)
-            self._classes = {(each.loads, each.cap): each for each in self._active[0]}
+            for each, before in zip(active, flows, strict=True):
+                if len(each.ends) < before:
+                    self._touched |= each.route.mask
+                    if not each.ends:
+                        del self._classes[each.route, each.cap]
         self._plan_wake()
         for on_end in ended:
             on_end()

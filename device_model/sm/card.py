@@ -164,7 +164,7 @@ def _part(unit: Unit, busy: float, cycles: float) -> float:
 
 
 def _cost(row: Row) -> tuple[object, ...]:
-    """What decides the time of *row*; registers and barriers have numbers of their block, which begin anew in each."""
+    """What decides the time of *row*; registers and barriers have numbers of their block, which begin again in each."""
     return (
         row.op, row.warps, row.count, row.chains, row.phases, row.conflicts, row.sectors, row.misses, row.number,
         row.key, row.reads, row.writes,

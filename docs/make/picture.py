@@ -1,4 +1,4 @@
-"""The first picture of README and site, a screenshot of a report: `python docs/make/picture.py` takes it anew.
+"""The first picture of README and site, a screenshot of a report: `python docs/make/picture.py` takes it again.
 
 It also takes docs/timeline.png, the same with the numbers of its parts for docs/timeline.md.
 

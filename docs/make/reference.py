@@ -1,4 +1,5 @@
-"""The API reference: for each public package the names that it gives, with their docstrings.
+"""The API reference: for each public package the names that it gives, with their docstrings; acl_py has a page for each
+noun.
 
 Sphinx calls `write` before it reads its sources. autodoc fills the pages in; `as_rst` makes of a docstring of this
 project what autodoc can read.
@@ -12,7 +13,7 @@ import textwrap
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, get_origin
+from typing import Annotated, NamedTuple, get_origin
 
 import numpy as np
 
@@ -30,31 +31,90 @@ PACKAGES = {
     "acl_py.teaching": "acl_py.teaching: for notebooks",
     "acl_py.trace": "acl_py.trace: recordings",
 }
-# The subjects of acl_py, in their order: the title, and the modules of acl_py that define its names.
-SUBJECTS = {
-    "Simulations": ("simulation", "runtime", "waiting", "errors"),
-    "Devices and contexts": ("verbs.devices", "verbs.peers"),
-    "Streams": ("verbs.streams",),
-    "Events": ("verbs.events",),
-    "Signals": ("verbs.signals",),
-    "Memory": ("verbs.memory", "verbs.arrays"),
-    "Managed memory": ("verbs.managed",),
-    "Copies and fills": ("verbs.copies", "verbs.fills"),
-    "Kernels": ("verbs.kernels",),
-    "Host functions and callbacks": ("verbs.callbacks",),
-    "The host": ("verbs.host",),
-    "Captures and graphs": ("verbs.captures", "verbs.graphs"),
-    "Failures and limits": ("verbs.failures",),
-    "Marks": ("verbs.marks",),
-}
+
+
+class Noun(NamedTuple):
+    """A page of acl_py: what it is about, in words, the modules whose names it has, and names that no module tells."""
+
+    title: str
+    about: str
+    modules: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+# The pages of acl_py, in their order, by the name of their file.
+NOUNS = {
+    "simulation": Noun(
+        "Simulation",
+        "begins, ends and describes a simulation",
+        ("acl_py.simulation", "acl_py.waiting", "acl_py.sweeps", "device_model.profile", "device_model.rules",
+         "device_model.observe"),
+        ("load_ipython_extension", "unload_ipython_extension"),
+    ),
+    "device": Noun(
+        "Device and context",
+        "devices, their contexts, and access from one to another",
+        ("acl_py.verbs.devices", "acl_py.verbs.peers", "device_model.contexts"),
+        ("CPU_DEVICE_ID", "INVALID_DEVICE_ID"),
+    ),
+    "stream": Noun("Stream", "queues of work", ("acl_py.verbs.streams",), ("Stream",)),
+    "event": Noun("Event", "places in streams that others wait for", ("acl_py.verbs.events",), ("Event",)),
+    "signal": Noun("Notify and values", "signals between streams", ("acl_py.verbs.signals", "device_model.signals")),
+    "buffer": Noun(
+        "Buffer and array",
+        "memory of devices, and pinned memory of the host",
+        ("acl_py.verbs.memory", "acl_py.verbs.arrays", "device_model.memory.allocation"),
+    ),
+    "managed": Noun(
+        "Managed memory",
+        "memory whose pages move between the host and devices",
+        ("acl_py.verbs.managed", "device_model.memory.pages"),
+    ),
+    "copy": Noun(
+        "Copy and fill",
+        "copies between memories, and fills",
+        ("acl_py.verbs.copies", "acl_py.verbs.copy_batches", "acl_py.verbs.fills", "acl_py.runtime.routes"),
+    ),
+    "kernel": Noun(
+        "Kernel",
+        "functions that a device runs, their arguments and costs",
+        ("acl_py.verbs.kernels", "acl_py.verbs.costs", "acl_py.verbs.card_code"),
+        ("In", "InOut", "Out"),
+    ),
+    "graph": Noun(
+        "Graph",
+        "work that is queued as a whole: nodes, instantiation, launches",
+        ("acl_py.verbs.graphs", "acl_py.verbs.graph_nodes", "device_model.graphs.graph",
+         "device_model.graphs.executable"),
+    ),
+    "capture": Noun(
+        "Capture",
+        "graphs made of what streams are given",
+        ("acl_py.verbs.captures", "acl_py.verbs.task_groups", "device_model.graphs.capture",
+         "device_model.graphs.groups"),
+    ),
+    "callback": Noun("Host function and callback", "functions of the host in streams", ("acl_py.verbs.callbacks",)),
+    "host": Noun("Host", "work and sleep of the host, its threads and last errors", ("acl_py.verbs.host",)),
+    "collective": Noun(
+        "Collective and communicator",
+        "operations of several devices together",
+        ("acl_py.verbs.collectives", "acl_py.verbs.communicators", "acl_py.verbs.collective_groups",
+         "device_model.collectives"),
+    ),
+    "error": Noun(
+        "Error and limit",
+        "errors, failure modes and time limits",
+        ("acl_py.errors", "device_model.errors", "acl_py.verbs.failures"),
+    ),
+    "mark": Noun("Mark", "names for what a program does", ("acl_py.verbs.marks",)),
+}  # fmt: skip
 ACCESSES = {
     Access.IN: "the kernel reads it",
     Access.OUT: "the kernel writes it",
     Access.IN_OUT: "the kernel reads and writes it",
 }
 VERBS = """The verbs have the names of Ascend's functions without the prefix `aclrt`, and all of them are coroutines.
-One that queues work returns as soon as the work is queued. :doc:`waits` has what each of them waits for."""
-OTHERS = "Types of the device"
+One that queues work returns as soon as the work is queued. A table has [what each call waits for](waits.md)."""
 
 
 def names_of(package: str) -> list[str]:
@@ -64,39 +124,81 @@ def names_of(package: str) -> list[str]:
 
 
 def write(pages: Path) -> None:
-    """Write a page for each package and the table of waits into *pages*."""
-    pages.mkdir(exist_ok=True)
+    """Write a page for each package, one for each noun of acl_py, and the table of waits into *pages*."""
     for package in PACKAGES:
         importlib.import_module(package)
-    for package, title in PACKAGES.items():
-        (pages / f"{package}.rst").write_text(page_of(package, title), encoding="utf-8")
-    (pages / "waits.md").write_text(waits(), encoding="utf-8")
+    nouns = {f"acl_py/{file}.rst": noun_page(NOUNS[file], names) for file, names in by_noun().items()}
+    packages = {f"{package}.rst": page_of(package, title) for package, title in PACKAGES.items() if package != "acl_py"}
+    made = {"acl_py.md": overview(), **nouns, **packages, "waits.md": waits()}
+    for old in (*pages.glob("acl_py*.*"), *pages.glob("acl_py/*")):
+        old.unlink()
+    (pages / "acl_py").mkdir(parents=True, exist_ok=True)
+    for file, text in made.items():
+        (pages / file).write_text(text, encoding="utf-8")
 
 
 def page_of(package: str, title: str) -> str:
     """Return the page of *package*."""
-    about = (
-        f".. py:module:: {package}\n\n{VERBS}" if package == "acl_py" else f".. automodule:: {package}\n   :no-members:"
-    )
-    lines = [title, "=" * len(title), "", about, ""]
-    for heading, names in _subjects(package):
-        lines += [heading, "-" * len(heading), ""] if heading else []
-        for name in names:
-            lines += [_directive(package, name), ""]
+    directives = [f"{_directive(package, name)}\n" for name in names_of(package)]
+    return "\n".join([title, "=" * len(title), "", f".. automodule:: {package}\n   :no-members:", "", *directives])
+
+
+def by_noun() -> dict[str, list[str]]:
+    """Return the names of acl_py by the file of their noun.
+
+    Raises:
+        ValueError: a name belongs to no noun.
+    """
+    found: dict[str, list[str]] = {file: [] for file in NOUNS}
+    for name in names_of("acl_py"):
+        home = getattr(getattr(sys.modules["acl_py"], name), "__module__", None) or ""
+        fits = (file for file, noun in NOUNS.items() if name in noun.names or home.startswith(noun.modules))
+        file = next(fits, None)
+        if file is None:
+            raise ValueError(f"acl_py.{name}, of {home or 'no module'}, belongs to no noun: add its module to NOUNS")
+        found[file].append(name)
+    return found
+
+
+def overview() -> str:
+    """Return the page of acl_py: each name with its sentence, by noun. The old address of each name leads there."""
+    lines = ["# acl_py: the verbs", "", "```{py:module} acl_py\n```", "", VERBS, ""]
+    for file, names in by_noun().items():
+        noun = NOUNS[file]
+        lines += [f"## {noun.title}", "", f"[{noun.title}](acl_py/{file}.rst): {noun.about}.", ""]
+        lines += [f"* {_anchors(name)}{{py:obj}}`{name} <acl_py.{name}>`{_sentence(name)}" for name in names]
+        lines.append("")
+    return "\n".join([*lines, "```{toctree}", ":hidden:", *(f"acl_py/{file}" for file in NOUNS), "```", ""])
+
+
+def _anchors(name: str) -> str:
+    """Return the places to which links to *name* and its members lead that are older than the pages of nouns."""
+    thing = getattr(sys.modules["acl_py"], name)
+    members = [each for each in vars(thing) if each[0] != "_"] if inspect.isclass(thing) else []
+    return "".join(f'<a id="acl_py.{each}"></a>' for each in [name, *(f"{name}.{member}" for member in members)])
+
+
+def _sentence(name: str) -> str:
+    """Return the first sentence about *name*, behind a colon; "" if it has none of its own."""
+    thing = getattr(sys.modules["acl_py"], name)
+    if not (inspect.isclass(thing) or inspect.isroutine(thing)):
+        return ""
+    first = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+    sentence = re.split(r"(?<=[a-z)`*])[.:] (?=[A-Z])", first)[0].rstrip(".:")
+    return f": {_as_markdown(sentence)}"
+
+
+def _as_markdown(text: str) -> str:
+    """Return *text* of a docstring with what Markdown would read as marks escaped."""
+    return re.sub(r"`[^`]*`|([*_<\[|])", lambda found: f"\\{found[1]}" if found[1] else found[0], text)
+
+
+def noun_page(noun: Noun, names: list[str]) -> str:
+    """Return the page of *noun*, with all that is said of *names*."""
+    about = f"{noun.about[0].upper()}{noun.about[1:]}. The other nouns are in :doc:`../acl_py`."
+    directives = [f"{_directive('acl_py', name)}\n" for name in names]
+    lines = [noun.title, "=" * len(noun.title), "", ".. py:currentmodule:: acl_py", "", about, "", *directives]
     return "\n".join(lines)
-
-
-def _subjects(package: str) -> list[tuple[str, list[str]]]:
-    """Return the names of *package* by subject."""
-    names, module = names_of(package), importlib.import_module(package)
-    if package != "acl_py":
-        return [("", names)]
-    by_subject: dict[str, list[str]] = {subject: [] for subject in [*SUBJECTS, OTHERS]}
-    for name in names:
-        home = getattr(getattr(module, name), "__module__", "").removeprefix("acl_py.")
-        fits = (subject for subject, homes in SUBJECTS.items() if home.startswith(homes))
-        by_subject[next(fits, OTHERS)].append(name)
-    return list(by_subject.items())
 
 
 def _directive(package: str, name: str) -> str:

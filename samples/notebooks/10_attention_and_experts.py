@@ -17,7 +17,7 @@
 #
 # *The question:* how many streams and how many buffers does each of them need, and which events make them right?
 #
-# (About 25 minutes; `pip install 'acl-py[notebooks]'`.)
+# (Before it: 1, 6. It needs `pip install 'acl-py[notebooks]'`.)
 
 # %%
 import numpy as np
@@ -34,7 +34,7 @@ teaching.begin()
 # 200, 50, 50, 50, 150, 50, 100 and 100 us, and each uses an eighth of the device. Write microseconds in place of each
 # `...`; an answer within 10 % counts as right.
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict(
     {
         "attention, one stream": ...,

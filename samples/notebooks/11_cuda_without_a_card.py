@@ -16,7 +16,8 @@
 #
 # *The question:* a kernel counts in one stream, and the program downloads its result. In which stream may the copy be?
 #
-# (About 25 minutes; Linux, and `pip install 'acl-py[notebooks,cuda]' numba-cuda`. No GPU and no driver is needed.)
+# (Before it: 1, 3, 4. It needs Linux and `pip install 'acl-py[notebooks,cuda]' numba-cuda`, and neither a GPU nor a
+# driver.)
 
 # %%
 import os
@@ -62,7 +63,7 @@ print(numbers.copy_to_host())
 # and the program then waits for the whole card. Write "right" or "old bytes" in place of each `...`. The last two
 # questions are about the same program, written with cuda.core.
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict(
     {
         "the stream of the kernel": ...,

@@ -16,7 +16,7 @@
 # together like this are called **ranks**, and what joins them is a **communicator**.
 #
 # *The question:* one card takes 600 us instead of 400. How long do eight steps take now? And if each card is slow only
-# in every fourth step? (About 20 minutes; `pip install 'acl-py[notebooks]'`.)
+# in every fourth step? (Before it: 1. It needs `pip install 'acl-py[notebooks]'`.)
 #
 # One task makes the calls of all four ranks here. Each call is for the rank of its communicator, and queues that rank's
 # part in a stream of its card. The part then waits in its stream for the parts of the other ranks.
@@ -50,7 +50,7 @@ def slow_backward(gradients: acl_py.Out, value):
 # Eight steps of 400 us and an all-reduce. Write microseconds for all of them in place of each `...`. In the last three
 # a card that is slow takes 600 us.
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict(
     {
         "all cards alike": ...,

@@ -20,8 +20,8 @@
 # *The question:* how long does the batch take if everything is queued in one stream? In two, three, eight?
 #
 # The device is a model of an NVIDIA H200: results are really computed; times are simulated, and the same on every
-# machine. Run the cells from top to bottom; each takes a moment. The notebook needs about 20 minutes, half of them for
-# the exercises, and `pip install 'acl-py[notebooks]'`.
+# machine. Run the cells from top to bottom; each takes a moment. (Before it: Python, and `await`. It needs `pip install
+# 'acl-py[notebooks]'`.)
 #
 # * `await` on a call that queues work returns as soon as the work is queued, after 3 to 8 us of the host's time. In
 #   this notebook only the calls `Synchronize...` wait until the device has done it.
@@ -59,7 +59,7 @@ async def queue_chunk(host, device, stream):
 # Eight chunks of 3 x 100 us. Write microseconds in place of each `...`, for one stream, two, three and eight; then run
 # the cell. A number within 10 % counts as right. A wrong prediction teaches more than none.
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict({1: ..., 2: ..., 3: ..., 8: ...})
 
 
@@ -68,6 +68,11 @@ prediction = teaching.predict({1: ..., 2: ..., 3: ..., 8: ...})
 #
 # `batch` gives the chunks to the streams in turn, as one deals cards. This is the whole program. The host waits for the
 # device only once, in `SynchronizeDevice`.
+#
+# `acl_py.open` begins a simulation, and `close` ends it: its memory is freed, and its trace stays. Each simulation has
+# a device of its own, whose clock begins at 0. A script needs neither call: `acl_py.run(main, device="h200")` opens,
+# starts asyncio's loop for `main`, and closes. In Jupyter a loop runs already, and a cell that awaits is part of it,
+# so a notebook opens and closes by itself.
 
 
 # %%
@@ -113,6 +118,13 @@ teaching.show({"one stream": runs[1][0].trace, "three streams": runs[3][0].trace
 # * **Two streams** have four chunks each, one after the other: four times about 320 us. The second stream begins one
 #   copy, 100 us, later: 1,380 us.
 #
+# `sim.timeline()` shows the same run as a page that you can ask. Click an operation, and the page says what it waited
+# for, and for how long; the keys `+` and `-` zoom. Each picture of a timeline in this course has such a page below it.
+
+# %%
+runs[3][0].timeline()
+
+# %% [markdown]
 # Why do no more than three overlap? Streams say which operations *may* overlap; engines do the work. Here are the
 # engines:
 
@@ -200,8 +212,8 @@ raced, _, _ = await hand_over(with_event=False, sanitize="device")
 teaching.findings(raced)
 
 # %% [markdown]
-# It names both accesses, what is missing between them, and the fix. "cell 6:21" is line 21 of the cell that Jupyter
-# numbers `[6]`, and `[0:1,024]` are the bytes. "task 1" is the task of asyncio that queued the kernel; here there is
+# It names both accesses, what is missing between them, and the fix. "cell 7:21" is line 21 of the cell that Jupyter
+# numbers `[7]`, and `[0:1,024]` are the bytes. "task 1" is the task of asyncio that queued the kernel; here there is
 # only one. `[race-...]` is the name of the finding, the same in each run. With the event the sanitizer finds nothing:
 
 # %%

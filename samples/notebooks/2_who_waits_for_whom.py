@@ -21,7 +21,7 @@
 # | **non-blocking** | `CreateStream(nonblocking=True)` | its difference is a part of the question |
 #
 # *The question:* a kernel is queued in a stream of one kind, then another kernel in a stream of another kind. Does the
-# second wait for the first? That makes sixteen answers. (About 20 minutes; `pip install 'acl-py[notebooks]'`.)
+# second wait for the first? That makes sixteen answers. (Before it: 1. It needs `pip install 'acl-py[notebooks]'`.)
 
 # %%
 import numpy as np
@@ -37,7 +37,7 @@ teaching.begin()
 # Rows are the stream of the first kernel, columns that of the second: `w` for "waits", `-` for "runs beside it". (Two
 # blocking streams are two different ones, and so are two non-blocking ones; there is only one of each of the others.)
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict_table("""
                legacy   blocking   per-thread   non-blocking
 legacy           ?         ?           ?             ?

@@ -19,7 +19,8 @@
 # the stream. Older guides say that copies of up to 64 KB are asynchronous.
 #
 # *The question:* a kernel of 3 ms runs in a stream, and behind it the host queues a copy from pageable memory. From
-# which size on does the call last until the kernel has ended? (About 20 minutes; `pip install 'acl-py[notebooks]'`.)
+# which size on does the call last until the kernel has ended? (Before it: 1. It needs `pip install
+# 'acl-py[notebooks]'`.)
 
 # %%
 import numpy as np
@@ -37,7 +38,7 @@ SIZES = {"16k": 16 * KB, "64k": 64 * KB, "64k+4": 64 * KB + 4, "1m": MB, "2m": 2
 #
 # The smallest of these sizes at which the host has to wait for the kernel. Write it in place of `...`, as in "16k".
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict({"the first that waits": ...}, choices=list(SIZES))
 
 
@@ -95,10 +96,10 @@ prediction.check({"the first that waits": next(size for size in SIZES if ours[si
 # %%
 figure = Figure(figsize=(7, 3.6), dpi=110, layout="constrained")
 ax = figure.subplots()
-nbytes = list(SIZES.values())
-ax.loglog(nbytes, list(card.values()), "o", mfc="none", ms=9, mec="black", label="pageable, the card")
-ax.loglog(nbytes, list(ours.values()), "x-", color="black", lw=0.8, label="pageable, here")
-ax.loglog(nbytes, list(pinned.values()), "s:", color="black", ms=4, lw=0.8, label="pinned, here")
+nbytes, held, free = list(SIZES.values()), teaching.COLOURS["d2h"], teaching.COLOURS["kernel"]
+ax.loglog(nbytes, list(card.values()), "o", mfc="none", ms=9, mec=held, label="pageable, the card")
+ax.loglog(nbytes, list(ours.values()), "x-", color=held, lw=0.8, label="pageable, here")
+ax.loglog(nbytes, list(pinned.values()), "s:", color=free, ms=4, lw=0.8, label="pinned, here")
 ax.axhline(3_000, color="0.5", lw=0.8, ls="--")
 ax.text(nbytes[0], 3_300, "the kernel ends", fontsize=8, color="0.3")
 ax.set_xticks([16 * KB, 64 * KB, MB, 2 * MB, 16 * MB, 32 * MB], ["16 KB", "64 KB", "1 MB", "2", "16", "32 MB"])

@@ -16,8 +16,8 @@
 #
 # *The question:* after which calls does the host read the result, and not what was there before?
 #
-# The second half asks the same of clocks: what does the time between two lines of the program measure? (About 20
-# minutes; `pip install 'acl-py[notebooks]'`.)
+# The second half asks the same of clocks: what does the time between two lines of the program measure? (Before
+# it: 1. It needs `pip install 'acl-py[notebooks]'`.)
 
 # %%
 import numpy as np
@@ -41,7 +41,7 @@ def produce(x: acl_py.Out):
 # event that was recorded before the kernel was queued, `behind` one that was recorded behind the copy. Write 0 or 42 in
 # place of each `...`.
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict(
     {
         "nothing": ...,
@@ -153,7 +153,7 @@ for pinned in (False, True):
 # Predict how many microseconds each of these gives for the kernel of 100 us. The kernel ran once before, and the stream
 # is empty. An answer within 10 % counts as right.
 
-# %%
+# %% tags=["prediction"]
 times = teaching.predict({"host clock around the launch": ..., "with SynchronizeStream": ..., "two events": ...})
 
 

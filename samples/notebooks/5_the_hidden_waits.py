@@ -15,7 +15,7 @@
 # differ, and some are wrong.
 #
 # *The question:* a kernel of 3 ms runs, and the host makes one call. Which calls keep the host until the kernel has
-# ended? (About 25 minutes; `pip install 'acl-py[notebooks]'`.)
+# ended? (Before it: 2, 4. It needs `pip install 'acl-py[notebooks]'`.)
 
 # %%
 import numpy as np
@@ -32,7 +32,7 @@ MB = 1 << 20
 # Write "waits" or "returns" in place of each `...`. A call that is slow by itself, and does not wait for the kernel,
 # returns.
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict(
     {
         "Malloc": ...,

@@ -16,7 +16,7 @@
 # it.
 #
 # *The question:* a step launches 20 kernels of 2 us. How many steps a second does a program make that queues them in
-# one stream, in four streams, or as a graph? (About 25 minutes; `pip install 'acl-py[notebooks]'`.)
+# one stream, in four streams, or as a graph? (Before it: 1. It needs `pip install 'acl-py[notebooks]'`.)
 
 # %%
 import numpy as np
@@ -34,7 +34,7 @@ KERNELS, STEPS = 20, 50
 # Write steps a second in place of each `...`; 20 kernels of 2 us are 40 us of work. An answer within 10 % counts as
 # right.
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict({"one stream": ..., "four streams": ..., "a graph": ...}, unit="steps/s")
 
 
@@ -106,8 +106,9 @@ DURATIONS = [1, 2, 4, 6, 8, 12, 16, 24, 32]
 rates = {name: [(await run(us, **way))[0] for us in DURATIONS] for name, way in WAYS.items()}
 figure = Figure(figsize=(7, 3.4), dpi=110, layout="constrained")
 ax = figure.subplots()
-for (name, found), style in zip(rates.items(), ("o-", "x--", "s:"), strict=True):
-    ax.loglog(DURATIONS, found, style, color="black", mfc="none", lw=0.8, label=name)
+looks = {"h2d": "o-", "kernel": "x--", "d2h": "s:"}
+for (name, found), (kind, style) in zip(rates.items(), looks.items(), strict=True):
+    ax.loglog(DURATIONS, found, style, color=teaching.COLOURS[kind], mfc="none", lw=0.8, label=name)
 ax.set_xticks(DURATIONS, DURATIONS)
 ax.set_yticks([2_000, 5_000, 10_000, 20_000], ["2,000", "5,000", "10,000", "20,000"])
 ax.minorticks_off()

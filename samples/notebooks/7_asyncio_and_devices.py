@@ -15,7 +15,7 @@
 # device, the others should run.
 #
 # *The question:* a task waits for a kernel of 10 ms, and another task wants to run every millisecond. How often does it
-# run, and on which way of waiting does that depend? (About 20 minutes; `pip install 'acl-py[notebooks]'`.)
+# run, and on which way of waiting does that depend? (Before it: 4. It needs `pip install 'acl-py[notebooks]'`.)
 #
 # Jupyter has an event loop of its own, whose timers take real time. So this notebook runs each program as a script
 # would: `acl_py.run(main)`, with a loop on the simulated clock, in a thread (`teaching.run`). There `asyncio.sleep` and
@@ -46,7 +46,7 @@ def slow():
 #
 # How often does the other task run in about 10 ms? Write a number in place of each `...`.
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict(
     {"await SynchronizeStream": ..., "a loop of StreamQuery": ..., "sleep between queries": ..., "a busy host": ...},
     unit="times",

@@ -13,7 +13,7 @@
 #
 # Ascend's runtime, ACL, has the same nouns as CUDA: streams, events, copies, pinned memory. The same sentence often
 # means something else. This notebook runs on a model of an Ascend 910B2 with the rules of CANN 9.0, after the vendor's
-# documentation; no card was asked here. (About 25 minutes; `pip install 'acl-py[notebooks]'`.)
+# documentation; no card was asked here. (Before it: 2, 3, 5. It needs `pip install 'acl-py[notebooks]'`.)
 #
 # *The question:* a kernel of 3 ms runs in a stream, and the host makes one call. Under CUDA you know which calls wait
 # (notebooks 2, 3 and 5). Which of them wait under ACL?
@@ -41,7 +41,7 @@ def busy():
 # Write "waits" or "returns" in place of each `...`. (A kernel "waits" if it starts behind the one that runs. A
 # NumPy array is pageable memory.)
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict(
     {
         "Memcpy to the host": ...,

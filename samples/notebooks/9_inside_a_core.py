@@ -18,7 +18,7 @@
 #
 # *The question:* what do a second, a third and a fourth buffer gain inside a core, and what orders their use?
 #
-# (About 25 minutes; `pip install 'acl-py[notebooks]'`.)
+# (Before it: 1. It needs `pip install 'acl-py[notebooks]'`.)
 
 # %%
 import numpy as np
@@ -37,7 +37,7 @@ teaching.begin()
 # copying in is most of it. A block on an H200 goes through 32 tiles of 8 KB and computes nothing: about 17,000 ns with
 # one stage, which is one buffer. Write nanoseconds in place of each `...`; an answer within 10 % counts as right.
 
-# %%
+# %% tags=["prediction"]
 prediction = teaching.predict(
     {"910B1, 2 buffers": ..., "910B1, 3 buffers": ..., "H200, 2 stages": ..., "H200, 4 stages": ...}, unit="ns"
 )
@@ -163,8 +163,10 @@ WORK = {"no": 0, "64": 64, "256": 256}
 times = {name: [(await copied(stages, work))[0] / 1000 for stages in (1, 2, 3, 4)] for name, work in WORK.items()}
 figure = Figure(figsize=(7, 3), dpi=110, layout="constrained")
 ax = figure.subplots()
-for (name, found), style in zip(times.items(), ("o-", "x--", "s:"), strict=True):
-    ax.plot([1, 2, 3, 4], found, style, color="black", mfc="none", lw=0.8, label=f"{name} multiply-adds")
+looks = {"h2d": "o-", "kernel": "x--", "d2h": "s:"}
+for (name, found), (kind, style) in zip(times.items(), looks.items(), strict=True):
+    colour, label = teaching.COLOURS[kind], f"{name} multiply-adds"
+    ax.plot([1, 2, 3, 4], found, style, color=colour, mfc="none", lw=0.8, label=label)
 ax.set_xticks([1, 2, 3, 4])
 ax.set_ylim(bottom=0)
 ax.set_xlabel("stages, 8 KB of shared memory each", fontsize=9)

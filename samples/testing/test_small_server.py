@@ -1,7 +1,7 @@
 """Shows: five tests of a server without a card: its answers and overlap, a fault, a hang, and a golden recording.
 
 Scenario: a server has two workers, which a fixture starts inside the simulation of the test. Run the tests with
-`pytest --acl-sanitize test_small_server.py`; with --acl-update-golden the recording is written anew.
+`pytest --acl-sanitize test_small_server.py`; with --acl-update-golden the recording is written again.
 """
 
 import asyncio

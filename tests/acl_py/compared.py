@@ -179,3 +179,24 @@ async def ends_with_an_error():
 
 
 NOT_A_FUNCTION = 3
+
+
+@asc.kernel
+def plain_arguments_kernel(x, y):
+    increment(x, y)
+
+
+async def too_few_blocks():
+    """Three blocks of four: nobody writes the last columns."""
+    values = numbers()
+    x, y = [acl.Array(await acl.Malloc(values.nbytes), np.float16, values.shape) for _ in range(2)]
+    await acl.Memcpy(x, x.nbytes, values, values.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    await plain_arguments_kernel[3](x, y)
+    return y
+
+
+async def copied_out_with_too_few_blocks():
+    y = await too_few_blocks()
+    out = np.empty(y.shape, np.float16)
+    await acl.Memcpy(out, out.nbytes, y, y.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    return out

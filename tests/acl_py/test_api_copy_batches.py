@@ -156,4 +156,6 @@ async def test_a_program_from_a_recording_says_that_it_has_no_batches():
     await acl.MemcpyBatchAsync([(there, 8, src, 8)], stream)
     await acl.SynchronizeStream(stream)
     [note] = notes_of(sim.trace.timeline())
-    assert note.endswith("MemcpyBatchAsync is no step of a program: its time is kept, its effect is not")
+    assert note.endswith(
+        "a stream program has no step for MemcpyBatchAsync: a replay keeps its time and leaves out its effect"
+    )

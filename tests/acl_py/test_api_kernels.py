@@ -244,7 +244,7 @@ async def test_launches_are_refused_before_anything_happens():
         ):
             await acl.LaunchKernel(k, blocks, (x,))
     for blocks in (1.0, "1", None, True):
-        with misused(TypeError, "block_dim must be an int"):
+        with misused(TypeError, r"block_dim must be an int, as in kernel\[blocks, stream\]\(\.\.\.\), not"):
             await acl.LaunchKernel(k, blocks, (x,))
     with misused(TypeError, "takes 1 argument, not 2"):
         await k[1](x, x)

@@ -159,7 +159,7 @@ def test_what_does_not_fit_is_refused_before_the_launch():
             await launch[4, 256, None, 50000](x, x, N)
         launch.allow_shared(50000)
         await launch[4, 256, None, 50000](x, x, 0)
-        launch.allow_shared(0)  # a shape that was launched before is checked anew
+        launch.allow_shared(0)  # a shape that was launched before is checked again
         with pytest.raises(AclError, match=r"call allow_shared\(50000\) of the kernel before"):
             await launch[4, 256, None, 50000](x, x, 0)
         with pytest.raises(TypeError, match=r"is launched as kernel\[grid, block, stream, shared\]"):

@@ -65,7 +65,7 @@ def test_options_are_checked_before_anything_runs():
         raise AssertionError("must not run")
 
     for options, error, match in (
-        ({"device": "h300"}, acl.ProfileError, "there is no profile 'h300'; there are ascend310, "),
+        ({"device": "h300"}, acl.ProfileError, "there is no profile 'h300'; did you mean h200? There are ascend310, "),
         ({"device": "nowhere/at_all.toml"}, acl.ProfileError, "cannot read the profile"),
         ({"rules": "opencl"}, ValueError, "there are no rules 'opencl'; there are cuda, cuda_per_thread, acl"),
         ({"workers": 0}, ValueError, "workers must be 1 or more, not 0"),
@@ -227,7 +227,7 @@ async def test_the_report_tells_time_engines_waits_leaks_and_what_did_not_end():
         "  legacy of device 0: 1 operation, 1.0 us (17 % of the time), 1,000 bytes",
         "  host: 5 calls, 3.0 us in 1 synchronisation",
         f"    SynchronizeDevice() at test_api_simulation.py:{line}: once, 3.0 us",
-        "  1 operation has not ended: synchronise before the program ends to let them run",
+        "  1 operation has not ended: synchronise before the program ends, so that all work runs",
         f"  leak: 1 allocation of device memory, 1000 B, never freed, made at {x.allocation.made}",
         f"  leak: 1 allocation of pinned memory, 1000 B, never freed, made at {host.allocation.made}",
     ]

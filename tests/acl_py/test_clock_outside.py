@@ -172,7 +172,7 @@ def test_who_waits_for_a_signal_beside_a_ticker_holds_time(uvloop):
 
 @both_loops
 def test_a_slow_client_does_not_keep_a_timeout_from_striking(uvloop):
-    """Bytes that come while the loop waits take up the real time that has passed: they do not start it anew."""
+    """Bytes that come while the loop waits take up the real time that has passed: they do not start it again."""
 
     async def program():
         loop = asyncio.get_running_loop()

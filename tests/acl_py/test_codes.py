@@ -41,6 +41,8 @@ def test_every_kind_of_failure_has_advice():
         ("ACL_ERROR_RT_CONTEXT_NULL", ("107002",)),
         ("700", ("cudaErrorIllegalAddress", "FreeAsync()")),
         ("illegaladdress", ("700", "cudaErrorIllegalAddress")),
+        ("CUDA_ERROR_ILLEGAL_ADDRESS", ("cudaErrorIllegalAddress", "an index outside its array")),
+        ("CUDA_ERROR_OUT_OF_MEMORY", ("cudaErrorMemoryAllocation",)),
         ("107000", ("StreamWaitEvent()", "an argument is out of its range", "the kind of a copy")),
         ("507899", ("DRV_INTERNAL_ERROR", "fault rule")),
         ("100013", ("ACL_ERROR_PARSE_MODEL", "No simulation gives this code")),
@@ -56,8 +58,17 @@ def test_a_code_is_explained(code, parts):
 def test_an_unknown_code_has_neighbours():
     result = explain("107999")
     assert (result.exit_code, "107045" in result.stderr) == (2, True)
+    result = explain("1070000")  # 107000 with a digit too many
+    assert (result.exit_code, "107000 ACL_ERROR_RT_PARAM_INVALID" in result.stderr) == (2, True)
     result = explain("IllegalAdress")
     assert (result.exit_code, "700 cudaErrorIllegalAddress" in result.stderr) == (2, True)
+
+
+def test_a_finding_is_told_from_a_code():
+    result = explain("race")
+    assert (result.exit_code, result.stderr) == (
+        2, "race is no code but a finding of the sanitizer: its text names the lines and a fix\n",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("code", ["0", "cudaSuccess", "ACL_SUCCESS"])

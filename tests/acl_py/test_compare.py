@@ -250,6 +250,28 @@ def test_of_an_array_that_the_host_made_no_writer_is_known():
     )
 
 
+def test_what_a_launch_with_too_few_blocks_leaves_out_was_written_by_no_step():
+    (found,) = differences("too_few_blocks")
+    assert (found.step, found.first, found.count, found.unwritten) == (None, (0, 192), 8192, 8192)
+    assert (
+        "  written:  by no step, as 8,192 of the wrong elements; does the launch have enough blocks, "
+        "and does each block write all of its part?"
+    ) in str(found)
+
+
+def test_a_copy_of_what_too_few_blocks_left_out_is_found_as_a_read_of_unwritten_bytes():
+    findings = []
+
+    async def main():
+        await compared.copied_out_with_too_few_blocks()
+        findings.extend(acl.current_simulation().findings)
+
+    acl.run(main, device="ascend910b3", sanitize="uninitialised")
+    (finding,) = findings
+    assert finding.kind.value == "uninitialised"
+    assert "reads 16,384 unwritten bytes" in str(finding)
+
+
 @pytest.mark.parametrize(
     ("launch", "reference", "message"),
     [

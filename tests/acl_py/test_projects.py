@@ -69,7 +69,10 @@ def test_a_profile_of_the_project_is_found_from_its_file_on(tmp_path):
         ("[tool]\nacl_py = 3", "[tool.acl_py] must be a table, not 3"),
         ("[tool.acl_py]\ndevices = 2", "has the key 'devices', but there are only device, rules, sanitize"),
         ("[tool.acl_py]\ndevice = 2", "device in [tool.acl_py] must be a text, not 2"),
-        ("[tool.acl_py]\ndevice = 'h300'", "device in [tool.acl_py]: there is no profile 'h300'; there are "),
+        (
+            "[tool.acl_py]\ndevice = 'h300'",
+            "device in [tool.acl_py]: there is no profile 'h300'; did you mean h200? There are ",
+        ),
         ("[tool.acl_py]\ndevice = 'none.toml'", "cannot read the profile "),
         ("[tool.acl_py]\nrules = 'opencl'", "rules in [tool.acl_py]: there are no rules 'opencl'; there are "),
         ("[tool.acl_py]\nsanitize = 1", "sanitize in [tool.acl_py] must be true, false or a text, not 1"),

@@ -2,7 +2,7 @@
 
 A call that a rule makes fail, or that is cancelled before it has queued anything, has done nothing: in the model it
 never was. When work fails or hangs, whatever is not over becomes unknown; sooner or later a call must say which rule it
-was, and then a reset begins anew. At every step nobody may be left waiting, and all memory must be accounted for.
+was, and then a reset begins again. At every step nobody may be left waiting, and all memory must be accounted for.
 """
 
 import asyncio
@@ -403,7 +403,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.doomed)
     @rule()
     def recover(self):
-        """Whoever waits for the device is told; a reset begins anew."""
+        """Whoever waits for the device is told; a reset begins again."""
         self.remove_rules()
         assert self.run(acl.SynchronizeDevice()) is None, "the device was lost and nobody is told"
         assert self.run(acl.ResetDevice(0))

@@ -16,6 +16,7 @@ SPEC = CoreSpec(
     write_back_bytes=1048576, same_lines_per_us=4200, queue_ns=100, latency_spread_ns=8, read_latency_ns=220,
     hit_latency_ns=115, write_latency_ns=110, copy_issue=20, flag_issue=1, flag_latency=10, barrier_issue=1,
     cross_core=1000, get_value=11, set_value=11, alloc_tensor=10, free_tensor=5, enque=5, deque=5, init_buffer=100,
+    system_cycle_ns=150,
     matmul_init=3800, partial_repeat=16, read_write_conflict_permille=790, mmad_startup=14, load_issue=20,
     schedule_ns=150, init_ns=50, soft_init_ns=1000, start_interval_ns=70, next_block_ns=200, report_ns=500,
 )  # fmt: skip

@@ -9,7 +9,7 @@ host, of configurations and workspaces (which are Python arguments here), and of
 are left out. A *kernel* is a folder whose own sources use five names or more. Folders of tests, of the host and tiling,
 and of other cores are left out, as their paths show.
 
-`--table` writes acl_py/kernel_names.tsv anew from the pages of asc-devkit in DIR.
+`--table` writes acl_py/kernel_names.tsv again from the pages of asc-devkit in DIR.
 """
 
 import argparse
@@ -140,7 +140,7 @@ def _kind_of(name, path, text):
 
 
 def write_table(directory):
-    """Write the table of names anew."""
+    """Write the table of names again."""
     head = f"# Names with a page in asc-devkit's docs/zh/api/SIMD-API at {commit_of(directory / 'asc-devkit')}"
     lines = [head, *(f"{name}\t{kind}" for name, kind in kinds_in(directory / PAGES).items())]
     Path(kernel_names.__file__).with_suffix(".tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -149,7 +149,7 @@ def write_table(directory):
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.aicore.names", description=__doc__.split("\n")[0])
     parser.add_argument("directory", metavar="DIR", type=Path, help="a folder with checkouts")
-    parser.add_argument("--table", action="store_true", help="write the table of names anew from asc-devkit's pages")
+    parser.add_argument("--table", action="store_true", help="write the table of names again from asc-devkit's pages")
     options = parser.parse_args()
     if options.table:
         if not (options.directory / PAGES).is_dir():

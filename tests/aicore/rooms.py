@@ -10,9 +10,10 @@ TABLE = re.compile(r"(?<=<!-- names -->\n).*?(?=<!-- end of names -->)", re.DOTA
 # What a row is called, and the modules of device_model.aicore whose names it has.
 ROOMS = {
     "place of a block": ("core.blocks",),
-    "tensors": ("core.tensors",),
-    "buffers and queues": ("flags.tpipe", "flags.queues", "flags.allocator"),
-    "flags and barriers": ("flags.sync", "flags.crossing"),
+    "tensors": ("core.tensors", "core.lists"),
+    "registers and the counter": ("core.registers",),
+    "buffers and queues": ("flags.tpipe", "flags.queues", "flags.bufpool", "flags.allocator"),
+    "flags and barriers": ("flags.sync", "flags.crossing", "flags.posting"),
     "copies and atomics": ("moving.copies", "moving.atomics"),
     "element by element": ("vector.elementwise",),
     "masks and fills": ("vector.masks", "vector.fill"),
@@ -21,7 +22,7 @@ ROOMS = {
     "gather and sort": ("vector.gather", "vector.transdata", "vector.sort"),
     "functions made of vector instructions": ("functions",),
     "cube": ("cube.loads", "cube.im2col", "cube.mmad", "cube.fixpipe"),
-    "Matmul": ("cube.matmul", "cube.matmul_cube", "cube.matmul_tiling"),
+    "Matmul": ("cube.matmul", "cube.matmul_operands", "cube.matmul_cube", "cube.matmul_tiling"),
     "debugging": ("core.debug",),
 }
 

@@ -15,10 +15,21 @@ from device_model.aicore.cube.loads import (
     LoadData2dTransposeParams,
     LoadDataWithTranspose,
 )
-from device_model.aicore.cube.mmad import PRODUCTS, Mmad, MmadParams, fractals, k0
+from device_model.aicore.cube.mmad import (
+    PRODUCTS,
+    HF32Mode,
+    HF32TransMode,
+    Mmad,
+    MmadParams,
+    SetHF32Mode,
+    SetHF32TransMode,
+    fractals,
+    k0,
+)
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 from device_model.kernel.findings import KernelError
 
+AIC = KernelType.AIC_ONLY
 TYPES = [half, bfloat16, single, np.dtype(np.int8)]
 
 
@@ -247,3 +258,41 @@ def test_one_row_is_read_as_a_vector():
 
     assert found(on_core(kernel, a, b, c, kind=KernelType.AIC_ONLY)) == []
     assert np.allclose(c, a[:, :k].astype(single) @ b.astype(single), rtol=1e-4, atol=1e-4)
+
+
+def rounded(numbers, *, to_even):
+    """Floats with 11 bits behind the point, digit by digit."""
+    mantissa, exponent = np.frexp(numbers.astype(np.float64))
+    scaled = mantissa * 2**12
+    near = np.rint(scaled) if to_even else np.sign(scaled) * np.ceil(np.abs(scaled) - 0.5)
+    return np.ldexp(near, exponent - 12).astype(single)
+
+
+@pytest.mark.parametrize("mode", HF32TransMode)
+def test_floats_are_rounded_to_hf32_for_a_product_that_takes_half_the_time(mode):
+    a, b = factors(3, 32, 32, 32, single)
+    a[0, :4] = [1 + 2**-12, 1 + 3 * 2**-12, -1 - 2**-12, 2**-130]  # two that lie between numbers, and a small one
+    cycles = []
+
+    def kernel(a, b, c, *, hf32):
+        if hf32:
+            SetHF32TransMode(mode)
+            SetHF32Mode(HF32Mode.ENABLE)
+        product(a, b, c, None, 32, 32, 32, True, single)
+        SetHF32Mode(HF32Mode.DISABLE)
+
+    results = [np.zeros((32, 32), single) for _ in range(2)]
+    for hf32, out in enumerate(results):
+        result = on_core(lambda a, b, c, hf32=hf32: kernel(a, b, c, hf32=hf32), a, b.T.copy(), out, kind=AIC)
+        assert found(result) == []
+        (mmad,) = [each for each in result.programs[0].instructions if each.name == "Mmad"]
+        cycles.append(mmad.cycles)
+    assert cycles[0] == 2 * cycles[1]
+    to_even = mode is HF32TransMode.NEAREST_EVEN
+    expected = rounded(a, to_even=to_even) @ rounded(b, to_even=to_even)
+    np.testing.assert_allclose(results[1], expected, rtol=1e-5, atol=1e-5)
+    assert np.abs(results[1] - a @ b).max() > 1e-4
+    with pytest.raises(KernelError, match=r"SetHF32Mode\(True\); give it HF32Mode.ENABLE"):
+        on_core(lambda: SetHF32Mode(True), kind=AIC)
+    with pytest.raises(KernelError, match=r"SetHF32TransMode\(0\); give it HF32TransMode.NEAREST_EVEN"):
+        on_core(lambda: SetHF32TransMode(0), kind=AIC)

@@ -11,7 +11,13 @@ from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPositio
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import Fixpipe, FixpipeParams
 from device_model.aicore.cube.im2col import LoadData3DParamsV2
-from device_model.aicore.cube.loads import LoadData, LoadData2DParams
+from device_model.aicore.cube.loads import (
+    FmatrixMode,
+    LoadData,
+    LoadData2DParams,
+    SetFmatrix,
+    SetLoadDataPaddingValue,
+)
 from device_model.aicore.cube.mmad import PRODUCTS, Mmad, MmadParams, k0
 from device_model.aicore.moving.copies import DataCopy
 from device_model.kernel.findings import KernelError
@@ -250,3 +256,42 @@ def test_the_whole_image_is_read_and_all_fractals_are_written():
 
     result = on_core(kernel, np.zeros(16, half), kind=KernelType.AIC_ONLY)
     assert found(result) == [("RAW", "MTE2_MTE1"), ("RAW", "MTE1_M")]
+
+
+def test_the_image_and_its_padding_may_be_set_before():
+    image = np.arange(16 * 3 * 4, dtype=half).reshape(16, 3, 4)
+    params = LoadData3DParamsV2(
+        3, 4, 16, 144, 12, pad_list=(1, 1, 1, 1), filter_w=3, filter_h=3, pad_value=7
+    )  # fmt: skip
+    seen = []
+
+    def kernel(*, is_set):
+        a1, a2 = in_l1(image), LocalTensor(half, TPosition.A2, 0, 16 * 144)
+        given = params
+        if not is_set:
+            SetFmatrix(3, 4, (1, 1, 1, 1), FmatrixMode.FMATRIX_LEFT)
+            SetLoadDataPaddingValue(7)
+            given = params._replace(l1_h=0, l1_w=0, pad_list=(0, 0, 0, 0), pad_value=0)
+        after(HardEvent.MTE2_MTE1)
+        LoadData(a2, a1, given, is_set_fmatrix=is_set, is_set_padding=is_set)
+        seen.append(a2.view.copy())
+
+    for is_set in (True, False):
+        assert found(on_core(lambda is_set=is_set: kernel(is_set=is_set), kind=KernelType.AIC_ONLY)) == []
+    assert np.array_equal(*seen)
+    assert 7 in seen[0]
+
+
+def test_settings_of_images_are_checked():
+    def load():
+        LoadData(LocalTensor(half, TPosition.A2, 0, 512), LocalTensor(half, TPosition.A1, 0, 512),
+                 LoadData3DParamsV2(), is_set_fmatrix=False)  # fmt: skip
+
+    for wrong, message in (
+        (load, r"LoadData with is_set_fmatrix=False; call SetFmatrix\(\) first"),
+        (lambda: SetFmatrix(0, 4, (0, 0, 0, 0)), r"SetFmatrix with l1_h 0; it is 1 to 32767"),
+        (lambda: SetFmatrix(1, 4, (0, 0, 0, 256)), r"SetFmatrix with pad_list \(0, 0, 0, 256\); it is left, right"),
+        (lambda: SetFmatrix(1, 4, (0, 0, 0, 0), FmatrixMode.FMATRIX_RIGHT), r"Atlas A2 and A3 have FMATRIX_LEFT only"),
+    ):
+        with pytest.raises(KernelError, match=message):
+            on_core(wrong, kind=KernelType.AIC_ONLY)

@@ -11,7 +11,8 @@ from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor
 from device_model.aicore.cube.fixpipe import trans_quant_param
-from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
+from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, Matmul
+from device_model.aicore.cube.matmul_operands import CubeFormat, MatmulType
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import PRODUCTS
 from device_model.aicore.flags.queues import TQue

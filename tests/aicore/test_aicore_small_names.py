@@ -8,9 +8,11 @@ from instructions import half, in_ub, on_core, single
 from device_model.aicore.core.debug import Trap
 from device_model.aicore.core.names import HardEvent, KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
-from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
+from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, Matmul
+from device_model.aicore.cube.matmul_operands import CubeFormat, MatmulType
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
 from device_model.aicore.flags.queues import TBuf, TQue
+from device_model.aicore.flags.sync import SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import PopStackBuffer, TPipe
 from device_model.aicore.moving.atomics import SetAtomicAdd, SetAtomicNone, SetAtomicType
 from device_model.aicore.moving.copies import (
@@ -156,3 +158,68 @@ def test_a_product_may_leave_its_bias_out():
     product = a.astype(single) @ b.astype(single)
     for out, added in zip(outs, (bias, 0, bias), strict=True):
         assert np.allclose(out, product + added, rtol=1e-4, atol=1e-4)
+
+
+def test_a_product_of_floats_may_be_of_hf32():
+    of = [MatmulType(TPosition.GM, CubeFormat.ND, single)] * 3
+    tiling = multi_core_matmul_tiling(SPEC, 32, 32, 32, single, cores=1)
+    a, b = np.random.default_rng(2).normal(size=(2, 32, 32)).astype(single)
+    outs = np.zeros((2, 32, 32), single)
+
+    def kernel(a, b, outs, tiling):
+        mm = Matmul(*of)
+        REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling)
+        with pytest.raises(KernelError, match=r"SetHF32 with trans_mode 2; it is 0 or 1"):
+            mm.SetHF32(True, 2)
+        for turn in range(2):
+            mm.SetHF32(turn == 1)
+            mm.SetTensorA(gm(a))
+            mm.SetTensorB(gm(b))
+            mm.IterateAll(gm(outs)[turn * 1024])
+        mm.End()
+
+    assert found(launch(kernel, a, b, outs, tiling, kind=KernelType.AIC_ONLY)) == []
+    assert np.allclose(outs[0], a @ b, rtol=1e-5, atol=1e-5)
+    assert 1e-5 < np.abs(outs[1] - a @ b).max() < 1e-2
+
+    def mixed(tiling):
+        mm = Matmul(*of)
+        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            return
+        try:
+            mm.SetHF32(True)
+        finally:
+            mm.End()
+
+    with pytest.raises(KernelError, match=r"SetHF32 on a vector core; a Matmul has it in kernels on cube cores alone"):
+        launch(mixed, tiling, kind=KernelType.MIX_AIC_1_1)
+
+
+def test_a_product_may_get_its_room_in_gm_later():
+    a_type, c_type = (
+        MatmulType(at, CubeFormat.ND, each) for at, each in ((TPosition.GM, half), (TPosition.VECIN, single))
+    )
+    tiling = multi_core_matmul_tiling(SPEC, 32, 32, 32, half, cores=1)
+    a, b = np.random.default_rng(2).normal(size=(2, 32, 32)).astype(half)
+    room, out = np.zeros(tiling.workspace_bytes(1) // 4, single), np.zeros((32, 32), single)
+
+    def kernel(a, b, room, out, tiling):
+        mm = Matmul(a_type, a_type, c_type)
+        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            return
+        with pytest.raises(KernelError, match=r"SetWorkspace\(.*\); give it \d+ elements of float32, or more"):
+            mm.SetWorkspace(gm(room)[:8])
+        mm.SetWorkspace(room, room.nbytes // 4)
+        mm.SetTensorA(gm(a))
+        mm.SetTensorB(gm(b))
+        tile = LocalTensor(single, TPosition.VECIN, 0, tiling.base_m * tiling.base_n)
+        while mm.Iterate():
+            mm.GetTensorC(tile)
+            SetFlag(HardEvent.MTE2_MTE3, 0)
+            WaitFlag(HardEvent.MTE2_MTE3, 0)
+            DataCopy(gm(out), tile, 1024)
+        mm.End()
+
+    assert (tiling.base_m, tiling.base_n) == (32, 32)
+    assert found(launch(kernel, a, b, room, out, tiling, kind=KernelType.MIX_AIC_1_1)) == []
+    assert np.allclose(out, a.astype(single) @ b.astype(single), rtol=1e-4, atol=1e-4)

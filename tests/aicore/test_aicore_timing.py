@@ -15,7 +15,13 @@ from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32,
 from device_model.aicore.flags.queues import TBuf
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
-from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.aicore.moving.copies import (
+    DataCacheCleanAndInvalid,
+    DataCopy,
+    DataCopyExtParams,
+    DataCopyPad,
+    Nd2NzParams,
+)
 from device_model.aicore.runner import Beside, run_beside
 from device_model.aicore.timing.l2 import Cache
 from device_model.aicore.vector.elementwise import Add, Exp
@@ -312,6 +318,32 @@ def test_launches_side_by_side_share_the_memory_and_what_is_on_its_way():
     assert apart[0] == pytest.approx(READ + 1 + 2 * 131072 / 10)
     assert same[0] == pytest.approx(alone, rel=0.01)
     assert same[1] == pytest.approx(alone, rel=0.01)  # it waits for what comes for the other one
+
+
+def test_a_launch_sees_a_flag_in_memory_when_the_launch_beside_it_has_set_it():
+    x, flags = np.zeros(MB, half), np.zeros(32, np.int32)
+
+    def sets(flag, x, flags):
+        DataCopy(ub(0, 65536), GlobalTensor(half).SetGlobalBuffer(x), 65536)
+        SetFlag(HardEvent.MTE2_S, 0)
+        WaitFlag(HardEvent.MTE2_S, 0)
+        there = GlobalTensor(np.dtype(np.int32)).SetGlobalBuffer(flags)[flag:]
+        there.SetValue(0, 1)
+        DataCacheCleanAndInvalid(there)
+
+    def polls(flags):
+        assert GlobalTensor(np.dtype(np.int32)).SetGlobalBuffer(flags).GetValue(0) == 1
+
+    def looked(flag):
+        """When the flag was written back, and when the look at the first line ended."""
+        flags[0] = 1
+        writer, reader = run_beside([Beside(sets, 1, (flag, x, flags)), Beside(polls, 2, (flags,))], SPEC)
+        return writer.programs[0].instructions[-1].end, reader.programs[1].instructions[-1].end
+
+    flushed, seen = looked(0)
+    assert seen == pytest.approx(flushed + SPEC.cross_core + SPEC.flag_issue + SPEC.get_value)
+    flushed, seen = looked(16)  # another line
+    assert seen < flushed
 
 
 def test_launches_of_mixed_blocks_do_not_run_side_by_side():

@@ -61,7 +61,7 @@ def test_each_choice_has_a_row_in_the_order_given_with_the_time_of_a_launch():
 def test_the_table_shows_times_how_busy_pipes_were_and_why_rows_do_not_count():
     tuning = tuned({"depth": (2, 9), "tile": (4096,)})
     header, good, bad = str(tuning).splitlines()
-    assert header.split() == ["depth", "tile", "us", "scalar", "vec", "mte2", "mte3"]
+    assert header.split() == ["depth", "tile", "us", "scalar", "vec", "mte2", "mte3", "MB/s", "peak", "binds"]
     assert good.split()[:3] == ["2", "4096", f"{tuning.best.us:.2f}"]
     assert good.endswith("best")
     assert bad.endswith("KernelError: a pipeline of depth 9; a depth is 1 to 8: each slot takes an event id")
@@ -134,3 +134,33 @@ def test_what_cannot_be_tuned_is_refused():
         tuned({"tile": (512,), "depth": ()})
     with pytest.raises(ValueError, match="profile h200 describes no AI cores; tune on one that does: ascend"):
         tuned(device="h200")
+
+
+def test_a_row_says_how_fast_bytes_moved_and_what_binds():
+    tuning = tuned({"tile": (512, 8192), "depth": (1, 2)})
+    for row in tuning.rows:
+        assert row.binding.mb_per_s == pytest.approx(2 * 2 * LENGTH / row.us)
+        assert row.binding.peak == pytest.approx(row.binding.mb_per_s / 1_490_000)
+    assert [row.binding.binds for row in tuning.rows] == ["MTE2", "MTE2", "turns", "scalar"]
+    ones = np.ones(4096, np.float16)
+    few = asc.tune(scale, 16, (ones, ones, 1.0), {"tile": (256,), "depth": (1,)}, device=DEVICE)
+    assert few.best.binding.binds == "head"
+
+
+@pytest.mark.parametrize("executor", [None, "threads"])
+def test_choices_that_a_bound_rules_out_are_not_run_and_the_winner_stays(executor):
+    choices = {"tile": (4096, 65536, 8192), "depth": (1, 2), "block_dim": (1, 16)}
+    many = np.ones(1 << 20, np.float16)
+    given = scale, 4, (many, np.zeros_like(many), 2.0), choices
+    with ThreadPoolExecutor(2) as pool:
+        all_of_them = asc.tune(*given, device=DEVICE)
+        some = asc.tune(*given, device=DEVICE, prune=True, executor=pool if executor else None)
+    assert some.best == all_of_them.best
+    left_out = [(one, other) for one, other in zip(some.rows, all_of_them.rows, strict=True) if one != other]
+    assert [one.choice["block_dim"] for one, _ in left_out] == [1] * 4
+    for one, other in left_out:
+        assert one.us is None
+        least = float(one.failure.removeprefix("not run: it takes ").removesuffix(" us or more"))
+        assert some.best.us < least < other.us
+    failures = [row.failure for row in some.rows if row.choice["tile"] == 65536]
+    assert all("do not fit in UB" in failure for failure in failures)

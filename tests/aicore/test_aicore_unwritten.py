@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_kernels import on_device, read, simulation
+from core_kernels import TILE, halves, on_device, read, simulation
 
 import acl_py as acl
 from acl_py import asc
@@ -361,3 +361,51 @@ async def test_with_hazards_off_nothing_is_looked_for():
             await asc.kernel(hazards=False)(function)[1](source, target)
         await acl.SynchronizeDevice()
         assert sim.findings == []
+
+
+@asc.kernel
+def adds_a_tile_of_which_half_is_written(x: asc.In, y: asc.Out, used: int):
+    """y = x + 1: the kernel computes 1024 elements, of which 512 were read from GM, and stores the first *used*."""
+    tile = asc.LocalTensor(asc.half, asc.TPosition.VECCALC, 0, TILE)
+    asc.DataCopy(tile, asc.GlobalTensor(asc.half).SetGlobalBuffer(x), TILE // 2)
+    asc.SetFlag(asc.HardEvent.MTE2_V, 0)
+    asc.WaitFlag(asc.HardEvent.MTE2_V, 0)
+    asc.Adds(tile, tile, 1, TILE)
+    asc.SetFlag(asc.HardEvent.V_MTE3, 0)
+    asc.WaitFlag(asc.HardEvent.V_MTE3, 0)
+    asc.DataCopy(asc.GlobalTensor(asc.half).SetGlobalBuffer(y), tile, used)
+
+
+@pytest.mark.parametrize(("used", "is_harmless"), [(TILE // 2, True), (TILE // 2 + 16, False)])
+async def test_a_read_of_unwritten_bytes_that_reach_no_result_is_marked(used, is_harmless):
+    async with simulation():
+        x, y = await halves(1, 2), await halves(1)
+        op = await adds_a_tile_of_which_half_is_written[1](x, acl.Array(y.buffer, np.float16, (used,)), used)
+        await acl.SynchronizeDevice()
+        (finding,) = op.work.result.findings
+        assert finding.rule is asc.Rule.UNWRITTEN_READ
+        assert finding.is_harmless is is_harmless
+        assert str(finding).endswith("harmless here: with other bytes there the results are the same") is is_harmless
+        assert (await read(y))[: TILE // 2].tolist() == [3] * (TILE // 2)
+
+
+@asc.kernel
+def branches_on_what_nobody_wrote(y: asc.Out):
+    tile = asc.LocalTensor(asc.half, asc.TPosition.VECCALC, 0, 16)
+    asc.Duplicate(tile, 1, 8)
+    asc.SetFlag(asc.HardEvent.V_S, 0)
+    asc.WaitFlag(asc.HardEvent.V_S, 0)
+    asc.assert_(np.isnan(tile.GetValue(12)))  # noqa: PT009
+    asc.SetFlag(asc.HardEvent.V_MTE3, 0)
+    asc.WaitFlag(asc.HardEvent.V_MTE3, 0)
+    asc.DataCopy(
+        asc.GlobalTensor(asc.half).SetGlobalBuffer(y), asc.LocalTensor(asc.half, asc.TPosition.VECCALC, 0, 16), 16
+    )
+
+
+async def test_a_kernel_whose_way_depends_on_unwritten_bytes_is_not_harmless():
+    async with simulation():
+        y = await halves(1)
+        op = await branches_on_what_nobody_wrote[1](acl.Array(y.buffer, np.float16, (16,)))
+        await acl.SynchronizeDevice()
+        assert [finding.is_harmless for finding in op.work.result.findings] == [False]

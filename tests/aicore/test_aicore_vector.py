@@ -456,7 +456,7 @@ def test_banks_cost_what_the_vendors_sample_measured(addresses, strides, ticks):
 
     on_core(kernel)
     first, second = costs
-    assert first == second  # the second writes what the first did, so it waits for it and starts anew
+    assert first == second  # the second writes what the first did, so it waits for it and starts again
     # The seventh layout is 9.5 % low; all others are within 2 %.
     assert first * 1000 / 37 == pytest.approx(ticks, rel=0.1 if ticks == 3584 else 0.02)
 

@@ -74,7 +74,7 @@ def test_gather_mask_packs_what_the_pattern_picks(seed, dtype, repeats, pattern,
 
 @given(seed=seeds, dtype=floats, each=st.integers(1, 200), picks=st.data())
 def test_gather_mask_goes_by_its_strides(seed, dtype, each, picks):
-    """Blocks and repeats of the source with gaps; a pattern begins anew, or goes on, in each repeat."""
+    """Blocks and repeats of the source with gaps; a pattern begins again, or goes on, in each repeat."""
     per_block = 32 // dtype.itemsize
     block_stride, repeats = picks.draw(st.integers(1, 3)), picks.draw(st.integers(1, 3))
     repeat_stride, bits_stride = picks.draw(st.integers(0, 9)), picks.draw(st.integers(0, 3))

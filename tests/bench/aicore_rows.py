@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from tests.bench.measure import say, show
-from tests.bench.rows import adds, attention, banks, copies, matmuls, vector_adds
+from tests.bench.rows import adds, attention, banks, copies, matmuls, overlapped, vector_adds
 from tests.bench.rows.published import UnknownRowError, predicted
 
 FAMILIES = {
     "Add": adds.ROWS, "VectorAdd": vector_adds.ROWS, "To UB": copies.TO_UB, "To L1": copies.TO_L1, "Banks": banks.ROWS,
-    "Matmul": matmuls.ROWS, "Attention": attention.ROWS,
+    "Matmul": matmuls.ROWS, "Attention": attention.ROWS, "Beside": overlapped.ROWS,
 }  # fmt: skip
 # The nine rows of element-wise kernels that any model of these cores is first held against.
 NINE = {*(row.what for row in adds.ROWS[1:5]), *(row.what for row in vector_adds.ROWS[:5])}
@@ -62,15 +62,16 @@ def table(families=tuple(FAMILIES)):
         ("all nine", [row for row in errors if row.what in NINE]),
         ("other fitted rows", [row for row in errors if row.what not in NINE and row.fitted]),
         (
-            "other rows, Matmul and Attention aside",
+            "other rows, Matmul, Attention and Beside aside",
             [
                 row
                 for row in errors
-                if row.what not in NINE and not row.fitted and row.family not in ("Matmul", "Attention")
+                if row.what not in NINE and not row.fitted and row.family not in ("Matmul", "Attention", "Beside")
             ],
         ),
         ("Matmul", [row for row in errors if row.family == "Matmul"]),
         ("Attention", [row for row in errors if row.family == "Attention"]),
+        ("Beside, of which one is fitted", [row for row in errors if row.family == "Beside"]),
     ):
         if chosen:
             worst = max(chosen, key=lambda row: abs(errors[row]))

@@ -1,4 +1,4 @@
-"""How honest the fit is: the fitted latencies fitted anew on one half of the programs and tried on the other.
+"""How honest the fit is: the fitted latencies fitted again on one half of the programs and tried on the other.
 
 python -m tests.bench.fit
 """

@@ -1,6 +1,7 @@
 """Rows of a file (rows/published.py): products in raw instructions against NumPy, and what words and shapes choose."""
 
 import json
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from device_model.aicore.core.names import KernelType
 from device_model.aicore.runner import run
 from device_model.profile import load
 from tests.bench.aicore_rows import main
+from tests.bench.rows.matmuls import multiply_in_parts, runs
 from tests.bench.rows.products import Product, laid, multiply, operands, single
 from tests.bench.rows.published import HEAD_US, UnknownRowError, head_us, kernel_of
 
@@ -36,6 +38,24 @@ def test_a_product_in_tiles_equals_numpy(product):
     exact = a.astype(np.float64) @ b.astype(np.float64)
     assert np.allclose(c, exact, rtol=2e-3, atol=1e-4)
     assert not list(result.findings)
+
+
+def test_a_product_in_parts_that_fit_the_l2_equals_numpy():
+    product = Product(300, 64, 208, l1=(64, 64, 64), depth=32)
+    a, b = operands(product, np.random.default_rng(1))
+    c = np.zeros((product.m, product.n), product.out)
+    result = run(
+        multiply_in_parts, 3, (a, b, c, product, 2), load("ascend910b1").aicore, kind=KernelType.AIC_ONLY
+    )  # fmt: skip
+    assert np.allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=2e-3, atol=1e-2)
+    assert not list(result.findings)
+
+
+def test_each_tile_of_c_has_one_core_and_longer_runs_take_turns():
+    product = Product(8192, 4096, 3584)
+    tiles = [runs(product, 8, 20, core) for core in range(20)]
+    assert sorted(chain(*tiles)) == [(row, column) for row in range(64) for column in range(14)]
+    assert {len(each) for each in tiles} == {44, 45}  # 112 tiles of a part: 12 cores have 6, and 8 have 5
 
 
 @pytest.mark.parametrize("swizzle", [(1, 0), (3, 0), (3, 1), (4, 1)])
@@ -84,9 +104,13 @@ def test_a_row_that_names_what_is_not_here_is_refused(changed, named):
 
 
 def test_the_profiler_counts_a_head_for_each_type_of_core_that_waits_for_code():
-    assert head_us(ROW) == HEAD_US
-    assert head_us(ROW | {"kind": "cube-int8"}) == head_us(ROW | {"kind": "mixed"}) == 2 * HEAD_US
-    assert head_us(ROW | {"kind": "vector"}) == 0
-    assert head_us(ROW | {"kind": "vector", "how": "call, includes 20 us of the host for small ones"}) == 20
-    assert head_us(ROW | {"kind": "attention"}) == 0
-    assert head_us(ROW | {"how": "mean of 50 launches in a row"}) == 0
+    assert head_us(ROW, 50) == HEAD_US
+    assert head_us(ROW | {"kind": "cube-int8"}, 50) == head_us(ROW | {"kind": "mixed"}, 50) == 2 * HEAD_US
+    assert head_us(ROW | {"kind": "vector"}, 50) == 0
+    assert head_us(ROW | {"kind": "attention"}, 50) == 0
+    assert head_us(ROW | {"how": "mean of 50 launches in a row"}, 50) == 0
+
+
+def test_a_short_call_includes_the_hosts_part_and_a_long_one_hides_it():
+    called = ROW | {"kind": "vector", "how": "call, includes 20 us of the host for small ones"}
+    assert [head_us(called, us) for us in (8, 30)] == [20, 0]

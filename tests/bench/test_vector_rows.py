@@ -59,6 +59,13 @@ def test_a_product_with_four_numbers_equals_numpy():
     assert np.array_equal(out, h[:4, None, None] * x)
 
 
+def test_the_same_product_batch_by_batch_equals_numpy():
+    x, h = numbers(3, 704), numbers(8)
+    out = np.zeros((12, 704), np.float32)
+    ran(vectors.times_one_of_four, 5, x, h, out, 3, 704, 256)
+    assert np.array_equal(out.reshape(3, 4, 704), h[:4, None] * x[:, None])
+
+
 @pytest.mark.parametrize(
     ("op", "shape"),
     [

@@ -101,7 +101,7 @@ def test_all_values_that_were_put_in_come_out(machine):
     calibration.run(trials, mixtures=12, checked=4)
     assert (differences(calibration), calibration.missing) == ({}, {})
     assert HOST.keys() | CARD.keys() <= {str(each) for each in calibration.found}
-    # Kernels in PTX that run side by side take turns on this driver's cores otherwise than those of stream programs.
+    # Kernels in PTX that run side by side take other turns on this driver's cores than those of stream programs.
     assert min(map(abs, calibration.errors)) < 0.1
     assert errors_text(calibration).startswith("4 other mixtures of calls are predicted within ")
 

@@ -101,7 +101,7 @@ def test_a_gear_that_is_none_is_refused(acl, models):
     assert mdl.set_dynamic_batch_size(model, empty(acl, 48, 4, 2), 2, 2) == 145012
     with_null = dataset(acl, *(acl.create_data_buffer(0, 8) for _ in range(3)))
     assert mdl.set_dynamic_batch_size(model, with_null, 2, 2) == 100000
-    done(mdl.set_dynamic_batch_size(model, empty(acl, 48, 4, 4), 2, 2))  # four bytes will do
+    done(mdl.set_dynamic_batch_size(model, empty(acl, 48, 4, 4), 2, 2))  # four bytes are enough
 
 
 def test_an_image_size_is_set_before_each_execution(acl, models):

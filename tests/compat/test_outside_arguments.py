@@ -39,6 +39,21 @@ def test_another_number_of_arguments(acl, name, arguments, told):
         assert (str(raised.value), raised.value.__notes__) == (f"acl.{name} args parse failed", [told])
 
 
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        (np.zeros(1), "pass its address: acl.util.numpy_to_ptr(array)"),
+        (b"data", "pass its address: acl.util.bytes_to_ptr(data)"),
+        ((4096, 0), "functions of acl return (value, ret): pass the value alone"),
+    ],
+)
+def test_a_thing_in_place_of_its_address_is_told_what_to_pass(acl, value, advice):
+    with pytest.raises(TypeError) as raised:
+        acl.rt.free(value)
+    what = f"argument 1 is not an int but of type {type(value).__name__}"
+    assert raised.value.__notes__ == [what, advice]
+
+
 def test_nobody_looks_at_arguments_where_none_is_taken(acl):
     assert acl.rt.set_device(0) == 0
     context, ret = acl.rt.get_context(0)

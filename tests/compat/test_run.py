@@ -142,6 +142,12 @@ def _stub(tmp_path):
     return folder
 
 
+def test_a_module_for_cuda_that_is_missing_names_the_packages(run):
+    done = run("import cuda.nothing_of_this_name")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "acl-py: pip install 'acl-py[cuda]' (in a clone of acl_py, '.[cuda]')"
+
+
 def test_the_summary_comes_when_all_is_over(run):
     """Behind threads, atexit and finalizers: scripts free what they have in all of these."""
     script = """\
@@ -616,7 +622,7 @@ def test_explanations_name_the_functions_that_the_script_calls(run, tmp_path):
             "or acl.rt.host_register() once before the loop. "
         ),
     ]
-    assert "script.py:17: acl.rt.reset_device is no step of a program" in done.stderr
+    assert "script.py:17: a stream program has no step for acl.rt.reset_device" in done.stderr
     assert re.search(r"us +\d+ %  script\.py:15: acl\.rt\.synchronize_stream: call ", done.stderr)
     calls = {call.name: call.called for call in read_trace(tmp_path / "run.acl").calls}
     assert {name: calls[name] for name in ("Malloc", "Memcpy", "MemsetAsync", "MemcpyAsync", "Free")} == {

@@ -65,7 +65,7 @@ class Scene:
 
 
 def works(acl, handles):
-    """Can a script begin anew, once it has dropped what never ends?"""
+    """Can a script begin again, once it has dropped what never ends?"""
     for device in (1, 0):
         done(acl.rt.set_device(device))
         for handle in handles:

@@ -75,6 +75,18 @@ def test_a_file_that_is_no_json_is_named_and_the_others_run(file, tmp_path):
     assert result.stdout.startswith("good:")
 
 
+def test_a_script_in_place_of_a_command_is_told_how_it_runs():
+    result = acl_py("script.py")
+    assert (result.exit_code, "`acl-py run script.py` runs a script." in result.stderr) == (2, True)
+
+
+def test_a_script_in_place_of_a_program_is_told_how_it_runs(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import acl_py\n")
+    result = acl_py("replay", str(script))
+    assert (result.exit_code, "`acl-py run` runs it" in result.stderr) == (1, True)
+
+
 def test_the_written_times(file, tmp_path):
     out = tmp_path / "out.json"
     assert acl_py("replay", file(GOOD), "--device", "tiny", "--rules", "cuda", "--json", str(out)).exit_code == 0

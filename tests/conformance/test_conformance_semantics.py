@@ -54,7 +54,7 @@ def test_a_host_function_says_when_it_ran():
 
 @pytest.mark.slow
 def test_the_pages_say_what_happens():
-    """All but our own times: `python -m tests.conformance.questions` writes them anew."""
+    """All but our own times: `python -m tests.conformance.questions` writes them again."""
     for path, text in pages().items():
         assert _without_our_times((DOCS / path).read_text(encoding="utf-8")) == _without_our_times(text)
 

@@ -15,7 +15,7 @@ from hosts.__main__ import SETS, overlay_of
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.slow
 def test_the_overlays_are_what_the_script_writes(name):
-    """`python -m tests.conformance.hosts` writes them anew."""
+    """`python -m tests.conformance.hosts` writes them again."""
     assert (HOSTS / f"{name}.toml").read_text() == overlay_of(name)
 
 

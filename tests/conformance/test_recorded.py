@@ -255,7 +255,9 @@ def test_a_call_whose_effect_is_lost_is_noted():
         await acl.ResetDevice(0)
 
     [note] = document_of(recording(main))["notes"]
-    assert note.endswith(": ResetDevice is no step of a program: its time is kept, its effect is not")
+    assert note.endswith(
+        ": a stream program has no step for ResetDevice: a replay keeps its time and leaves out its effect"
+    )
 
 
 def test_a_reset_that_waits_has_its_time_and_not_its_effect():
@@ -268,7 +270,7 @@ def test_a_reset_that_waits_has_its_time_and_not_its_effect():
     timeline = recording(main, rules="acl")
     document = document_of(timeline)
     assert [note.split(": ")[1] for note in document["notes"]] == [
-        "ResetDeviceForce is no step of a program",
+        "a stream program has no step for ResetDeviceForce",
         "ResetDeviceForce has waited, and the program has a fixed time in its place",
     ]
     again = replay(parse(document), device="tiny", rules="acl").trace

@@ -56,7 +56,8 @@ def test_a_package_that_found_no_driver_before_is_named(monkeypatch):
 def test_a_package_with_a_runtime_of_its_own_is_told_when_it_is_imported_and_once(tmp_path):
     (tmp_path / "torch.py").write_text("")
     done = run("import sys, torch\ndel sys.modules['torch']\nimport torch\nprint('went on')\n", tmp_path)
-    told = "acl-py: torch brings a CUDA runtime of its own, which needs a real driver: it finds no card here\n"
+    told = "acl-py: torch brings a CUDA runtime of its own, which needs a real driver: it finds no card here. "
+    told += "Such a program has to be ported: the page 'Coming from another library' has the calls\n"
     assert (done.stdout, done.stderr) == ("went on\n", told)
 
 

@@ -36,7 +36,7 @@ def needs(*names):
     ],
 )
 def test_a_script_comes_to_its_right_end(script):
-    command = [sys.executable, "-m", "acl_py", "run", SCRIPTS / script]  # packages of compiled code start anew
+    command = [sys.executable, "-m", "acl_py", "run", SCRIPTS / script]  # packages of compiled code start again
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.stdout.splitlines()[-1], done.returncode) == ("right", 0), done.stderr
     assert "failed:" not in done.stderr

@@ -1,6 +1,7 @@
 """Links between devices: which way a transfer takes, and how transfers share links."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -12,13 +13,22 @@ from device_model.profile import load
 from device_model.scheduler import Scheduler
 
 SWITCH = LinksSpec(switch=Switch(10**9, 10**9), mesh=None, pcie=None, network=None)  # a byte per nanosecond
+CAPS = 0.05, 0.3, 0.7, 1.0, 2.0
 MESH = LinksSpec(switch=None, mesh=Mesh(10**9), pcie=None, network=None)
 
 
-def played(spec, transfers):
+class AllAnew(Links):
+    """Links that compute the rates of all classes whenever a transfer begins or ends."""
+
+    def _affected(self):
+        super()._affected()
+        return list(self._active[0])
+
+
+def played(spec, transfers, kind=Links):
     """The time at which each of `(start, source, target, nbytes, cap)` ends."""
     scheduler = Scheduler()
-    links = Links(scheduler, spec)
+    links = kind(scheduler, spec)
     ends = [0] * len(transfers)
 
     def start(each):
@@ -53,6 +63,18 @@ def test_what_a_cap_leaves_is_for_the_others_and_a_late_transfer_slows_one_that_
 def test_a_transfer_gets_the_rate_of_the_busiest_link_that_it_crosses():
     # The two into device 2 get half each, so device 0 has half of its link out for the one to device 1.
     assert played(SWITCH, [(0, 0, 2, 500, 1.0), (0, 3, 2, 500, 1.0), (0, 0, 1, 500, 1.0)]) == [1_000, 1_000, 1_000]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_transfers_that_share_no_link_with_a_new_one_keep_their_rates(seed):
+    """The ends are those of links that compute everything anew."""
+    random = Random(seed)
+    devices = random.choice([4, 8, 16])
+    transfers = [
+        (random.randrange(3_000), *random.sample(range(devices), 2), random.randrange(1, 5_000), random.choice(CAPS))
+        for _ in range(60)
+    ]
+    assert played(SWITCH, transfers) == played(SWITCH, transfers, AllAnew)
 
 
 def test_devices_of_one_network_card_share_it_and_servers_are_joined_by_nothing_else():

@@ -63,7 +63,9 @@ def test_a_file_of_ones_own_by_path(tmp_path):
 
 
 def test_what_is_not_there():
-    with pytest.raises(ProfileError, match=r"^there is no profile 'h201'; there are .*h200.*, or give the path of a"):
+    with pytest.raises(
+        ProfileError, match=r"^there is no profile 'h201'; did you mean h200\? There are .*h200.*, or give a .toml file"
+    ):
         load("h201")
     with pytest.raises(ProfileError, match=r"^cannot read the profile no/such.toml: No such file or directory$"):
         load("no/such.toml")

@@ -66,6 +66,10 @@ RULES = (
     _form("not even one from", "not even one of", instead="also not the one from"),
     _form("count as behind", "counts as behind", instead="say what is ordered before what"),
     _form("is as if", instead="say what happens"),
+    _form("anew", instead="again"),
+    _form("otherwise than", instead="in another way than, or say what differs"),
+    _form("as ever", instead="as usual, or as before"),
+    _form("will do", instead="is enough, or works, too"),
     _form(
         *(f"{one} {two}" for one in _QUESTIONS for two in ("what", "who")),
         *(f"{one} {two}" for one in ("what", "who") for two in _QUESTIONS),

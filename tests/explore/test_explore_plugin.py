@@ -66,7 +66,7 @@ def test_tests_run_under_other_schedules_too(outcome):
         [
             "*AssertionError: not there yet*",
             "*- schedule -*",
-            "what is otherwise than under the default schedule:",
+            "what differs from the default schedule:",
             "  delay@1=2  fill on legacy, queued at test_project.py:10, starts 1000 us later",
             "run it again with --acl-schedule 'delay@1=2'",
             "*AssertionError: as planned*",

@@ -257,7 +257,7 @@ class Prepared:
         self.threads, self.runtimes = threading.active_count(), runtimes()
 
     def check(self):
-        """Run the program anew, and check that nothing of the runs before is left in this process."""
+        """Run the program again, and check that nothing of the runs before is left in this process."""
         asyncio.run(run_anew(self.program, self.plain))
         assert threading.active_count() <= self.threads, f"{threading.enumerate()} run"
         assert runtimes() <= self.runtimes + 1, f"{runtimes() - self.runtimes} simulations are still in memory"

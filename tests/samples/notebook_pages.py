@@ -1,11 +1,22 @@
-"""The pages of the notebooks in docs/notebooks: their cells, what these print, and their pictures."""
+"""The pages of the notebooks in docs/notebooks: their cells, what these print, and their pictures.
+
+Timelines that answer clicks are written beside what is built, where `make docs` finds them: each has the name of its
+picture.
+"""
 
 import base64
 import html
 import re
 from pathlib import Path
 
-PAGES = Path(__file__).parent.parent.parent / "docs" / "notebooks"
+DOCS = Path(__file__).parent.parent.parent / "docs"
+PAGES = DOCS / "notebooks"
+TIMELINES = DOCS / "built" / "extra" / "timelines"
+FRAME = re.compile(r'<iframe srcdoc="([^"]*)"')
+GUESSED = (
+    "*Here the prediction of one reader is filled in, mistakes included. In the notebook the cell is blank, for yours.*"
+)
+A_PAGE = "*In a notebook, and on the site, a page stands here: it answers clicks.*"
 IMAGE = re.compile(r'<img alt="([^"]*)" src="data:image/png;base64,([^"]+)"')
 
 
@@ -17,6 +28,7 @@ def page_of(book, name):
             parts.append(cell.source)
             continue
         parts.append(f"```python\n{cell.source}\n```")
+        parts += [GUESSED] if "prediction" in cell.metadata.get("tags", ()) else []
         parts += _shown(cell.outputs, f"{name}_{cell.execution_count}")
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -29,8 +41,15 @@ def _shown(outputs, name):
 
 
 def _value(out, name):
-    """The value of a cell as Markdown: its picture, or its text."""
-    images = IMAGE.findall(out.data.get("text/html", ""))
+    """The value of a cell as Markdown: its picture, its page, or its text. A comment says where the site has a page."""
+    shown = out.data.get("text/html", "")
+    page = FRAME.search(shown)
+    if page:
+        TIMELINES.mkdir(parents=True, exist_ok=True)
+        (TIMELINES / f"{name}.html").write_text(html.unescape(page[1]), encoding="utf-8")
+    images = IMAGE.findall(shown)
+    if page and not images:
+        return f"{A_PAGE}\n\n<!-- timeline {name} -->"
     if not images:
         return f"```text\n{out.data['text/plain'].rstrip()}\n```"
     for _, data in images:
@@ -38,4 +57,4 @@ def _value(out, name):
     said = html.unescape(images[0][0]).replace("\n", "; ").replace("[", "(").replace("]", ")")
     caption = re.search(r"<figcaption>(.*)</figcaption>", out.data["text/html"], re.DOTALL)
     below = html.unescape(caption[1]).replace("<br>", "  \n") if caption else ""
-    return f"![{said}]({name}.png)\n\n{below}".rstrip()
+    return "\n\n".join(filter(None, [f"![{said}]({name}.png)", below, f"<!-- timeline {name} -->" if page else ""]))

@@ -1,7 +1,8 @@
 """The notebooks: how they are read, run in a kernel, and what they print.
 
 `python -m tests.samples.notebooks` writes the programs of acl_py/teaching/data, those that notebooks name, and of each
-notebook the `.out` file, the page in docs/notebooks, and in docs/built/notebooks the `.ipynb` with its outputs.
+notebook the `.out` file, the page in docs/notebooks, and in docs/built/notebooks the `.ipynb` with its outputs. There
+each prediction is filled in with the guess that is in the file of the solutions.
 """
 
 import ast
@@ -35,17 +36,21 @@ def trouble(notebook):
     return REASON if needs_more(notebook) and not are_there() else ""
 
 
-def executed(notebook, folder, *, solved=False):
-    """*notebook* after its cells were run in a kernel in *folder*, with the solution behind each exercise if *solved*.
+def executed(notebook, folder, *, guessed=False, solved=False):
+    """*notebook* after its cells were run in a kernel in *folder*: with a guess in place of each blank prediction if
+    *guessed*, and with the solution behind each exercise if *solved*.
 
-    The kernel imports acl_py from *folder*, if it is there. A cell that fails ends the run.
+    The kernel imports acl_py from *folder*, if it is there, and else as this process does. A cell that fails ends the
+    run.
     """
     import jupytext
     import nbclient
 
     book = jupytext.read(notebook)
+    if guessed:
+        fill_in(book, notebook)
     if solved:
-        solutions = iter(tagged(jupytext.read(FOLDER / "solutions" / notebook.name), "solution"))
+        solutions = iter(tagged(solutions_of(notebook), "solution"))
         pairs = [[cell, next(solutions)] if cell in tagged(book, "exercise") else [cell] for cell in book.cells]
         book.cells = [cell for pair in pairs for cell in pair]
     environment = os.environ | dict.fromkeys(("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR"), str(folder))
@@ -53,8 +58,22 @@ def executed(notebook, folder, *, solved=False):
         book, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}},
         extra_arguments=["--log-level=ERROR"],  # its sockets on this machine are plain: no warning
     )  # fmt: skip
-    client.execute(env=environment | {"PYTHONPATH": str(folder), "NO_COLOR": "1", "OPENBLAS_NUM_THREADS": "1"})
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    client.execute(env=environment | {"PYTHONPATH": path, "NO_COLOR": "1", "OPENBLAS_NUM_THREADS": "1"})
     return book
+
+
+def fill_in(book, notebook):
+    """Fill the predictions of *book*, which is *notebook* in Jupyter's form, in with its guesses."""
+    for blank, guess in zip(tagged(book, "prediction"), tagged(solutions_of(notebook), "guess"), strict=True):
+        blank.source = guess.source
+
+
+def solutions_of(notebook):
+    """The cells beside *notebook*: guesses for its predictions, and solutions of its exercises."""
+    import jupytext
+
+    return jupytext.read(FOLDER / "solutions" / notebook.name)
 
 
 def tagged(book, tag):
@@ -108,7 +127,7 @@ def rewrite(notebook):
     from tests.samples.notebook_pages import PAGES, page_of
 
     with TemporaryDirectory() as folder:
-        book = executed(notebook, Path(folder))
+        book = executed(notebook, Path(folder), guessed=True)
     notebook.with_suffix(".out").write_text(output_of(book), encoding="utf-8")
     (PAGES / f"{notebook.stem}.md").write_text(page_of(book, notebook.stem), encoding="utf-8")
     for cell in book.cells:

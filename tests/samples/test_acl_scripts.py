@@ -1,6 +1,6 @@
 """The scripts of samples/acl run unmodified by `acl-py run`, and print what the file beside each says.
 
-`python tests/samples/test_acl_scripts.py` writes those files anew.
+`python tests/samples/test_acl_scripts.py` writes those files again.
 """
 
 import ast

@@ -14,7 +14,7 @@ from importlib import util
 import pytest
 
 from acl_py.teaching import files
-from tests.samples.notebooks import ROOT
+from tests.samples.notebooks import ROOT, solutions_of, tagged
 
 pytestmark = pytest.mark.slow
 BUILDER = ROOT / "docs" / "make" / "browser" / "build.py"
@@ -108,9 +108,15 @@ def run_cell(page, number, source=None):
     return page.evaluate(OUTPUTS)[number]
 
 
-@pytest.mark.parametrize("notebook", [*files.texts()[:8], files.texts()[11]], ids=lambda notebook: notebook.stem)
+@pytest.mark.parametrize("notebook", [*files.texts()[:8], *files.texts()[11:]], ids=lambda notebook: notebook.stem)
 def test_a_notebook_prints_in_a_browser_what_it_prints_in_jupyter(notebook, address, opened):
+    import jupytext
+
     page = opened(f"{address}#{notebook.stem}")
+    guesses = iter(tagged(solutions_of(notebook), "guess"))
+    for number, cell in enumerate(cell for cell in jupytext.read(notebook).cells if cell.cell_type == "code"):
+        if "prediction" in cell.metadata.get("tags", ()):
+            page.locator(".cell").nth(number).locator("textarea").fill(next(guesses).source)
     page.click("#run-all")
     wait(page)
     cells = page.evaluate(OUTPUTS)

@@ -1,7 +1,7 @@
 """The samples of samples/cuda run by `acl-py run`, and print what the file beside each says.
 
 They need packages for CUDA, of the versions in tests/cuda/constraints.txt, so the site has no pictures of them.
-`python -m tests.samples.test_cuda_samples` writes the files anew.
+`python -m tests.samples.test_cuda_samples` writes the files again.
 """
 
 import os

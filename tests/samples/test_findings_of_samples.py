@@ -50,11 +50,11 @@ MEANT = {
     # A flag between pipes that is not there, twice.
     "forgotten_flag": ["kernel 34 40", "kernel 35 40"] * 2,
     # The consumer does not wait for the producer; the second exercise, before it is solved.
-    "1_streams_in_ten_minutes": ["race 172 177", "race 264 265", "race 265 266"],
+    "1_streams_in_ten_minutes": ["race 184 189", "race 276 277", "race 277 278"],
     # A non-blocking stream reads what the default stream fills; the second exercise, before it is solved.
     "2_who_waits_for_whom": ["race 259 261", "race 329 335"],
     # The host writes to pinned memory that is still to be copied.
-    "3_pageable_memory": ["race 172 174"],
+    "3_pageable_memory": ["race 173 175"],
     # The host reads what may not have arrived, by intent and in the first exercise.
     "4_reading_too_early_and_measuring": ["race 74 77", "race 270 272"],
     # A free in another stream; the first exercise relies on frees that wait.
@@ -66,7 +66,7 @@ MEANT = {
         "relies 274 276",
     ],
     # The host fills the memory of a graph for the next request before the last one was over.
-    "6_the_host_is_the_bottleneck": ["race 176 185", "race 173 185"],
+    "6_the_host_is_the_bottleneck": ["race 177 186", "race 174 186"],
     # The memory of a client that gave up goes to the next one, also in the third exercise.
     "7_asyncio_and_devices": ["race 184 181", "race 182 181", "race 184 181", "race 182 181"],
     # Under ACL copies and frees wait for nothing; the exercises, before they are solved.
@@ -81,11 +81,15 @@ MEANT = {
     # A copy into a buffer that is still read, and the first exercise, before it is solved.
     "10_attention_and_experts": ["race 133 130", "race 199 204"],
     # Two downloads that wait for nothing, the second also in the default stream, and the first exercise.
-    "11_cuda_without_a_card": ["race 95 100", "race 139 140", "race 139 140", "race 323 324"],
+    "11_cuda_without_a_card": ["race 96 101", "race 140 141", "race 140 141", "race 324 325"],
     # All-reduces in a stream of their own without a wait behind them, and the second exercise.
     "12_why_everybody_waits": ["race 194 190", "race 194 190", "race 260 261", "race 261 262"],
+    # A copy to another card that nothing waits for, and the third exercise, before it is solved.
+    "13_from_card_to_card": ["race 212 217", "race 317 313"],
+    # A wait that only looks needless is gone.
+    "14_follow_the_advice": ["race 223 220", "race 227 223", "race 227 224"],
     # A missing flag, a missing barrier, and the first exercise, before it is solved.
-    "9_inside_a_core": ["kernel 203 207", "kernel 232 235", "kernel 301 298", "kernel 304 301"],
+    "9_inside_a_core": ["kernel 205 209", "kernel 234 237", "kernel 303 300", "kernel 306 303"],
     # The cores of a hasty kernel do not wait for each other, nor for their own copy.
     "reduction": ["kernel 46 37", "kernel 37 46"],
 }

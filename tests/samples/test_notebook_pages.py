@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.samples.notebook_pages import PAGES
-from tests.samples.notebooks import NOTEBOOKS
+from tests.samples.notebooks import NOTEBOOKS, fill_in
 
 PICTURE = re.compile(r"^!\[([^]]*)\]\((.*)\)$", re.MULTILINE)
 
@@ -22,7 +22,9 @@ def test_a_page_has_the_cells_of_its_notebook_and_the_outputs_that_they_have_now
     import jupytext  # takes longer than all these tests, and every process of a run imports this module
 
     page = (PAGES / f"{notebook.stem}.md").read_text(encoding="utf-8")
-    cells = [cell.source for cell in jupytext.read(notebook).cells]
+    book = jupytext.read(notebook)
+    fill_in(book, notebook)
+    cells = [cell.source for cell in book.cells]
     assert [cell for cell in cells if cell not in page] == []
     for cell in cells:
         page = page.replace(cell, "", 1)

@@ -42,13 +42,30 @@ def test_a_notebook_asks_lets_predict_runs_draws_sets_exercises_and_ends_on_a_ca
 
 
 @for_each_notebook
-def test_a_notebook_has_three_exercises_whose_solutions_are_elsewhere(notebook):
+def test_a_notebook_has_three_exercises_whose_solutions_are_elsewhere_and_so_are_guesses_for_its_predictions(notebook):
     solutions = FOLDER / "solutions" / notebook.name
-    tags = [
+    tags, others = [
         re.findall(r'^# %%.* tags=\["(\w+)"\]', file.read_text(encoding="utf-8"), re.MULTILINE)
         for file in (notebook, solutions)
     ]
-    assert tags == [["exercise"] * 3, ["solution"] * 3]
+    predictions = tags.count("prediction")
+    assert predictions >= 1
+    assert [tag for tag in tags if tag != "prediction"] == ["exercise"] * 3
+    assert others == ["guess"] * predictions + ["solution"] * 3
+
+
+@for_each_notebook
+def test_a_guess_answers_each_question_of_its_prediction_and_nothing_else(notebook):
+    blanks, guesses = (
+        re.findall(rf'^# %% tags=\["{tag}"\]\n((?:(?!# %%|\n).*\n)+)', file.read_text(encoding="utf-8"), re.MULTILINE)
+        for file, tag in ((notebook, "prediction"), (FOLDER / "solutions" / notebook.name, "guess"))
+    )
+    for blank, guess in zip(blanks, guesses, strict=True):
+        assert "..." in blank or "?" in blank
+        assert "..." not in guess
+        assert re.search(r"[?]", guess) is None
+        asked, answered = (re.findall(r"(\w+|\"[^\"]+\"): ", text) for text in (blank, guess))
+        assert asked == answered
 
 
 @for_each_notebook
@@ -101,21 +118,30 @@ def package(tmp_path_factory):
 @pytest.mark.slow
 @run_each_notebook
 def test_a_notebook_prints_what_the_file_beside_it_says_and_its_pictures_have_texts(notebook, package):
-    book = executed(notebook, package)
+    book = executed(notebook, package, guessed=True)
     assert output_of(book) == notebook.with_suffix(".out").read_text(encoding="utf-8")
     exercises = [printed(cell) for cell in tagged(book, "exercise")]
     assert [text for text in exercises if not text.startswith("not yet")] == []
     values = [out.get("data", {}) for cell in book.cells for out in cell.get("outputs", ())]
     pages = [data["text/html"] for data in values if "text/html" in data]
-    assert len(pages) >= 1
-    assert all(re.search(r'<img alt="[^"]{20,}" src="data:image/png;base64,[\w+/=]{1000,}"', page) for page in pages)
+    pictures = [page for page in pages if not page.startswith("<iframe srcdoc=")]
+    assert len(pictures) >= 1
+    image = r'<img alt="[^"]{20,}" src="data:image/png;base64,[\w+/=]{1000,}"'
+    assert [page for page in pictures if not re.search(image, page)] == []
+    assert len([page for page in pages if "<iframe srcdoc=" in page]) >= ("teaching.show(" in book_text(book))
+
+
+def book_text(book):
+    return "\n".join(cell.source for cell in book.cells)
 
 
 @pytest.mark.slow
 @run_each_notebook
 def test_the_solutions_of_a_notebook_solve_its_exercises(notebook, package):
-    solutions = tagged(executed(notebook, package, solved=True), "solution")
-    assert [printed(cell) for cell in solutions if not printed(cell).startswith("solved")] == []
+    """With blank predictions, as a reader may leave them."""
+    book = executed(notebook, package, solved=True)
+    assert [printed(cell) for cell in tagged(book, "solution") if not printed(cell).startswith("solved")] == []
+    assert all("still empty" in printed(cell) for cell in tagged(book, "prediction"))
 
 
 @pytest.mark.slow

@@ -26,3 +26,12 @@ MISTAKE = Finding(
     (Access("kernel 'add'", False, "", "stream 1", "add.py:5", file="/home/me/project/add.py"),),
     missing="MTE2_S", rule=Rule.RAW, kernel="add", where="block 0 (AIV)",
 )  # fmt: skip
+
+
+def in_ptx(site):
+    """Return a mistake of a kernel in PTX whose line is *site*."""
+    access = Access("kernel 'rev'", False, "", "stream 1", site)
+    return Finding(
+        Kind.KERNEL, f"thread 0 reads s, in {site}", (access,),
+        missing="bar.sync", rule=Rule.RAW, kernel="rev", where="block 0, thread 0",
+    )  # fmt: skip

@@ -48,7 +48,7 @@ async def main():
 
 acl.run(main, device="tiny")
 """
-ENOUGH = "note: 1 fix is enough for all findings: {1} behind {0}; it costs "
+ENOUGH = "note: 1 fix is enough for all findings about order: {1} behind {0}; it costs "
 
 
 @pytest.fixture

@@ -374,7 +374,7 @@ def test_a_golden_recording_is_written_and_compared(outcome, pytester):
         ]
     )
     (pytester.path / "golden" / "fills.acl").write_bytes(b"not a recording")
-    outcome(GOLDEN).stdout.fnmatch_lines(["E * run pytest with --acl-update-golden to write it anew"])
+    outcome(GOLDEN).stdout.fnmatch_lines(["E * run pytest with --acl-update-golden to write it again"])
 
 
 def test_a_mark_puts_fault_rules_in_force_and_leaks_behind_them_are_told_apart(outcome):

@@ -12,7 +12,7 @@ import pytest
 
 from acl_py.sanitizer.reports import Report, judge
 from acl_py.sanitizer.suppressions import Suppression
-from tests.sanitizer.made import LEAK, MISTAKE, RACE
+from tests.sanitizer.made import LEAK, MISTAKE, RACE, in_ptx
 
 ROOT = Path("/home/me/project")
 ACCEPTED = Suppression("the copy is 5 us long", id=RACE.id, where="pyproject.toml")
@@ -113,4 +113,31 @@ def test_annotations_of_github_are_a_line_each_with_what_a_line_cannot_have_esca
         f"::warning file=/elsewhere/ünit 1%25.py,line=7,title={LEAK.id}::leak: {LEAK.text.replace('%', '%25')}",
         f"::warning::race: {RACE.text}",
         "",
+    ]
+
+
+def test_a_line_of_ptx_stands_for_that_of_its_source():
+    report = Report((in_ptx("PTX line 80 (rev.py:12)"), in_ptx("PTX line 75")))
+    with_source, without = report.findings
+    assert report.github(ROOT / "nowhere").split("\n") == [
+        f"::warning file={Path('rev.py').resolve()},line=12,title={with_source.id}::{with_source}",
+        f"::warning::{without}",
+        "",
+    ]
+    document = json.loads(report.sarif("1.2.3", Path.cwd()))
+    jsonschema.Draft4Validator(SCHEMA).validate(document)
+    (place,), (bare,) = (result["locations"] for result in document["runs"][0]["results"])
+    assert place["physicalLocation"] == {
+        "artifactLocation": {"uri": "rev.py", "uriBaseId": "ROOT"},
+        "region": {"startLine": 12},
+    }
+    assert bare == {"message": {"text": "PTX line 75: kernel 'rev' in stream 1"}}
+
+
+@pytest.mark.parametrize(("site", "notes"), [("PTX line 80 (rev.py:12)", 0), ("PTX line 75", 1)])
+def test_a_kernel_without_lines_of_its_source_is_told_how_it_gets_them(site, notes):
+    report = Report((in_ptx(site),))
+    assert [text.count("note: a kernel has no lines of its source") for text in (report.text(), report.brief())] == [
+        notes,
+        notes,
     ]

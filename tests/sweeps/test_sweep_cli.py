@@ -125,7 +125,7 @@ def test_a_script_runs_with_each_variable_and_argument(swept, tmp_path):
     again = CliRunner().invoke(app, [*args, "--resume"])
     assert (again.stdout, "a second" in again.stderr) == (done.stdout, False), "nothing runs twice"
     (tmp_path / "script.py").write_text(SCRIPT + "\n")
-    assert "4 of 4 points run anew" in CliRunner().invoke(app, [*args, "--resume"]).stderr
+    assert "4 of 4 points run again" in CliRunner().invoke(app, [*args, "--resume"]).stderr
 
 
 @pytest.mark.slow

@@ -61,8 +61,18 @@ def test_a_worker_that_dies_costs_its_point_only(tmp_path):
     log = tmp_path / "log"
     result = acl_py.sweep(programs.kills, {"number": range(12), "log": str(log)}, workers=2)
     assert [row.returned for row in result] == [0, 1, 2, None, *range(4, 12)]
-    assert result.rows[3].error == "its worker has died twice: it was ended from outside, or had no memory left"
+    assert result.rows[3].error.startswith("its worker has died twice: it was ended from outside, had no memory left")
     assert lines(log).count("3") == 2
+
+
+@pytest.mark.slow
+def test_a_script_without_a_main_guard_is_told_what_it_lacks(tmp_path):
+    (tmp_path / "bare.py").write_text(
+        "import acl_py\n\n\nasync def double(n):\n    return 2 * n\n\n\n"
+        'print(acl_py.sweep(double, {"n": [1, 2]}, workers=2))\n'
+    )
+    ended = subprocess.run([sys.executable, "bare.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.stdout.splitlines()[-1].endswith('outside of `if __name__ == "__main__":`')
 
 
 def test_rows_in_the_store_are_not_run_again(tmp_path):
@@ -87,7 +97,7 @@ def test_a_program_that_has_changed_runs_anew(tmp_path, monkeypatch):
     store = tmp_path / "store.jsonl"
     acl_py.sweep(programs.chunks, {"count": [1]}, workers=1, store=store)
     monkeypatch.setattr(programs, "FACTOR", 5)
-    with pytest.warns(UserWarning, match=r"store\.jsonl: 1 of 2 points run anew: the program, its module, the card"):
+    with pytest.warns(UserWarning, match=r"store\.jsonl: 1 of 2 points run again: the program, its module, the card"):
         changed = acl_py.sweep(programs.chunks, {"count": [1, 2]}, workers=1, store=store)
     assert [row.returned["sum"] for row in changed] == [15 << 16] * 2
     assert acl_py.sweep(programs.chunks, {"count": [1, 2]}, workers=1, store=store) == changed
@@ -325,7 +335,7 @@ def test_a_row_of_another_card_of_the_same_name_runs_anew(tmp_path):
     acl_py.sweep(programs.chunks, grid, workers=1, store=store)
     assert lines(log) == ["1 1"], "a comment changes nothing"
     card.write_text(text.replace("depth = { value = ", "depth = { value = 1"), encoding="utf-8")
-    with pytest.warns(UserWarning, match="1 of 1 points run anew"):
+    with pytest.warns(UserWarning, match="1 of 1 points run again"):
         acl_py.sweep(programs.chunks, grid, workers=1, store=store)
     assert lines(log) == ["1 1", "1 1"]
 

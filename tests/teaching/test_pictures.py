@@ -15,6 +15,11 @@ def work():
     pass
 
 
+@acl.kernel(cost=acl.Cost(us=10))
+def fill(x: acl.Out):
+    x[:] = 1
+
+
 async def pageable():
     """A copy to pageable memory behind a kernel: its call waits."""
     stream, device = await acl.CreateStream(name="maths"), await acl.Malloc(4096)
@@ -124,3 +129,54 @@ def test_a_run_that_waited_for_nothing_has_no_price(capsys):
 
     teaching.price(acl.run(program, device="tiny"))
     assert capsys.readouterr().out == "Nothing waited without being asked to.\n"
+
+
+def test_kinds_of_work_differ_without_colours_in_their_hatching_or_their_brightness(matplotlib):
+    """So a picture can be read when it is printed in grey, and by readers who see other colours."""
+    from itertools import combinations
+
+    from matplotlib.colors import to_rgb
+
+    from acl_py.trace.views.figure import STYLES
+
+    def grey(style):
+        return sum(
+            share * part for share, part in zip((0.30, 0.59, 0.11), to_rgb(teaching.COLOURS[style]), strict=True)
+        )
+
+    def form(style):
+        look = STYLES[style][1]
+        return look.get("hatch"), look.get("linestyle")
+
+    alike = [(a, b) for a, b in combinations(STYLES, 2) if form(a) == form(b) and abs(grey(a) - grey(b)) < 0.3]
+    assert alike == []
+
+
+def test_a_picture_of_timelines_has_their_page_and_another_picture_has_none(trace, matplotlib):
+    from matplotlib.figure import Figure
+
+    shown = teaching.show({"a run": trace, "again": trace})
+    assert [run.title for run in shown.page.runs] == ["a run", "again"]
+    assert all(run.critical for run in shown.page.runs)
+    page = shown._repr_html_().partition("<details><summary>The same as a page: click an operation")[2]
+    assert page.count("<iframe srcdoc=") == 1
+    assert "<details>" not in teaching.picture(Figure(), "nothing")._repr_html_()
+
+
+def test_a_report_has_the_path_the_advice_and_the_findings_with_their_prices(capsys):
+    async def program():
+        streams, buffers = [[await make() for _ in range(2)] for make in (acl.CreateStream, lambda: acl.Malloc(64))]
+        for _ in range(2):
+            await fill[1, streams[0]](buffers[0])
+            await acl.SynchronizeStream(streams[0])
+            await fill[1, streams[1]](buffers[1])
+        await acl.SynchronizeDevice()
+        return acl.current_simulation().trace
+
+    teaching.report(acl.run(program, device="tiny", sanitize="device,host"), top=2)
+    path, advice, findings = re.fullmatch(
+        r"(critical path: .*?)\n(advice: .*?)\n(findings: .*?)\n", capsys.readouterr().out, re.DOTALL
+    ).groups()
+    assert re.search(r"by line:\n(    .*\n){2}.*more lines", path)
+    assert re.search(r"test_pictures.py:\d+: SynchronizeStream\(\) orders nothing .* Worth \d", advice)
+    assert findings.startswith("findings: none")

@@ -3,6 +3,10 @@
 import re
 from pathlib import Path
 
+import pytest
+
+from acl_py.teaching import files
+
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "teaching.md"
 ROW = re.compile(r"^\| (.+) \| (.+) \| `(.+)` \|$", re.MULTILINE)
@@ -33,3 +37,17 @@ def test_the_course_has_a_row_for_each_notebook():
     page = PAGE.read_text(encoding="utf-8").partition("## What students get wrong")[0]
     links = set(re.findall(r"\(notebooks/(\w+)\.md\)", page))
     assert {notebook.stem for notebook in (ROOT / "samples" / "notebooks").glob("[0-9]*_*.py")} - links == set()
+
+
+def test_the_course_says_of_each_notebook_what_to_read_before_and_how_much_there_is_to_read():
+    """The head of the notebook says the same, and the words are those of its texts, to a hundred."""
+    jupytext = pytest.importorskip("jupytext", reason="pip install -e '.[notebooks]'")
+    rows = re.findall(
+        r"^\| (\d+) \| \[.*\.md\) \| ([\d,]+) \| ([^|]+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert [int(number) for number, _, _ in rows] == list(range(1, len(files.texts()) + 1))
+    for text, (_, words, before) in zip(files.texts(), rows, strict=True):
+        written = [cell.source for cell in jupytext.read(text).cells if cell.cell_type == "markdown"]
+        assert abs(sum(len(each.split()) for each in written) - int(words.replace(",", ""))) <= 100, text.name
+        head = " ".join(written[0].split()) + " "
+        assert f"(Before it: {before.replace(', `', ', and `')}. It needs " in head, text.name

@@ -15,7 +15,7 @@ NAMES = [
     "1_streams_in_ten_minutes", "2_who_waits_for_whom", "3_pageable_memory", "4_reading_too_early_and_measuring",
     "5_the_hidden_waits", "6_the_host_is_the_bottleneck", "7_asyncio_and_devices", "8_the_same_under_acl",
     "9_inside_a_core", "10_attention_and_experts", "11_cuda_without_a_card",
-    "12_why_everybody_waits",
+    "12_why_everybody_waits", "13_from_card_to_card", "14_follow_the_advice",
 ]  # fmt: skip
 OPEN = "To open them: pip install jupyterlab, then jupyter lab course"
 

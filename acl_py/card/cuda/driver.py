@@ -17,10 +17,12 @@ from device_model.errors import CodedError
 from device_model.memory import Space
 from device_model.rules import CUDA
 from device_model.signals import Compare
-from device_model.work import Copy, Fill, Label, PitchedCopy
+from device_model.work import Label
 
 if TYPE_CHECKING:
+    from acl_py.card.streams import CardStream
     from device_model.memory import Allocation
+    from device_model.ops import Op
 
 LEGACY, PER_THREAD = 1, 2  # handles of the default streams
 _NO_TIMING = 2  # a flag of cuEventCreate
@@ -207,18 +209,22 @@ class CudaDriver:
         if code:
             raise self.error(int(code), "cuMemcpyAsync")
 
-    def copy(self, work: Copy, stream: Any) -> None:
+    def copy(self, stream: "CardStream", op: "Op") -> None:
         """Queue a copy."""
+        work: Any = op.work
         dst, src = work.dst.address + work.dst_offset, work.src.address + work.src_offset
-        self.copy_bytes(dst, src, work.nbytes, work.label, stream)
+        code = self.cu.cuMemcpyAsync(dst, src, op.nbytes, stream.handle)[0]  # copy_bytes(), written out
+        if code:
+            raise self.error(int(code), "cuMemcpyAsync")
 
-    def copy_rows(self, work: PitchedCopy, stream: Any) -> None:
+    def copy_rows(self, stream: "CardStream", op: "Op") -> None:
         """Queue a copy of rows."""
+        work: Any = op.work
         rows = self.cu.CUDA_MEMCPY2D()
         self._end(rows, "src", work.src, work.src_offset, work.src_pitch)
         self._end(rows, "dst", work.dst, work.dst_offset, work.dst_pitch)
         rows.WidthInBytes, rows.Height = work.width, work.height
-        self(self.cu.cuMemcpy2DAsync, rows, stream)
+        self(self.cu.cuMemcpy2DAsync, rows, stream.handle)
 
     def _end(self, rows: Any, role: str, allocation: "Allocation", offset: int, pitch: int) -> None:
         types, is_on_host = self.cu.CUmemorytype, allocation.space in _ON_HOST
@@ -229,10 +235,13 @@ class CudaDriver:
         setattr(rows, f"{role}Host" if is_on_host else f"{role}Device", allocation.address + offset)
         setattr(rows, f"{role}Pitch", pitch)
 
-    def fill(self, work: Fill, stream: Any) -> None:
+    def fill(self, stream: "CardStream", op: "Op") -> None:
         """Queue a fill."""
-        count = work.nbytes // work.unit
-        self(self._fills[work.unit], work.dst.address + work.offset, work.value, count, stream)
+        work: Any = op.work
+        call, count = self._fills[work.unit], op.nbytes // work.unit
+        code = call(work.dst.address + work.offset, work.value, count, stream.handle)[0]
+        if code:
+            raise self.error(int(code), call.__name__)
 
     def write_word(self, stream: Any, address: int, value: int) -> None:
         """Queue a write of eight bytes."""

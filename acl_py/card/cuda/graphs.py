@@ -131,8 +131,9 @@ class CardExecutable(Executable):
         """Queue a launch in *stream*."""
         assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
         self._wait_for_before(stream)
-        for op in self.ops:
-            op.stream = stream
+        if self.ops and self.ops[0].stream is not stream:  # their failure is one of the last launch's stream
+            for op in self.ops:
+                op.stream = stream
         self.last = op = Op(self._work, Lane.COMPUTE, 0, site)
         self.device.runtime.submit(stream, op, 0, 0)
         self._tell_sanitizer(op, stream)

@@ -120,7 +120,8 @@ class Entry:
         self, driver: CudaDriver, stream: "CardStream", shape: Shape, values: Bytes, *, is_cooperative: bool = False
     ) -> None:
         """Launch it, with *values* as its parameter memory."""
-        cu, handle, (x, y, z), (across, down, deep), shared = driver.cu, stream.handle, *shape
+        cu, handle = driver.cu, stream.handle
+        (x, y, z), (across, down, deep), shared = shape
         if shared > _STATIC_SHARED:
             most = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             driver(cu.cuFuncSetAttribute, self.function, most, shared)

@@ -33,7 +33,7 @@ class CudaWorks(Works):
         self._driver, self._cu = device.driver, device.driver.cu
         self.modules = Modules(device)
         self.codes = Codes(device)
-        self._makers |= {
+        self.makers |= {
             PagedCopy: self.copy,
             PagedRows: self.rows,
             PagedFill: self.fill,
@@ -41,13 +41,16 @@ class CudaWorks(Works):
             DriverLaunch: Maker(self.modules.launch, mark=_of_kernel),
             CardWork: Maker(self.codes.launch, mark=_of_kernel),
         }
+        self._graph, self._lasting_graph = (
+            Maker(self._launch, lasts, lambda _: ("graph", None)) for lasts in (False, True)
+        )
         if device.runtime.bodies == "time":
-            self._makers[Kernel] = Maker(self.modules.spin, mark=lambda _: ("kernel", "spin"))
+            self.makers[Kernel] = Maker(self.modules.spin, mark=lambda _: ("kernel", "spin"))
 
     def made_for(self, work: Work) -> Maker | None:
         """Return how *work* is done, if a card can do it and its class alone does not say how."""
         if isinstance(work, GraphLaunch):
-            return Maker(self._launch, work.executable.may_last, lambda _: ("graph", None))
+            return self._lasting_graph if work.executable.may_last else self._graph
         return None
 
     def close(self) -> None:

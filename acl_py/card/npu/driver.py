@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acl_py.card.driver import Standing
 from acl_py.errors import AclError, DeadlockError, Kind
@@ -17,6 +17,10 @@ from device_model.ops import P2P
 from device_model.rules import ACL
 from device_model.signals import Compare
 from device_model.work import D2D, D2H, H2D, H2H, BlindCopy, Copy, Fill, Label, PitchedCopy
+
+if TYPE_CHECKING:
+    from acl_py.card.streams import CardStream
+    from device_model.ops import Op
 
 NEW_PROCESS = "the card is as the failure has left it: start a new process"
 _INSTALL = "the module acl, which comes with CANN: install that, and run its set_env.sh"
@@ -171,20 +175,23 @@ class AclDriver:
         """Queue a copy between two addresses; *way* is the label of such copies."""
         self(self.rt.memcpy_async, dst, nbytes, src, nbytes, _WAYS[way.kind], stream)
 
-    def copy(self, work: Copy, stream: Any) -> None:
+    def copy(self, stream: "CardStream", op: "Op") -> None:
         """Queue a copy."""
+        work: Any = op.work
         dst, src = work.dst.address + work.dst_offset, work.src.address + work.src_offset
         way = D2D if isinstance(work, BlindCopy) else work.label  # the program has said so, and the device finds out
-        self.copy_bytes(dst, src, work.nbytes, way, stream)
+        self.copy_bytes(dst, src, work.nbytes, way, stream.handle)
 
-    def copy_rows(self, work: PitchedCopy, stream: Any) -> None:
+    def copy_rows(self, stream: "CardStream", op: "Op") -> None:
         """Queue a copy of rows."""
-        self(self.rt.memcpy2d_async, *_rows(work), stream)
+        rows: Any = op.work
+        self(self.rt.memcpy2d_async, *_rows(rows), stream.handle)
 
-    def fill(self, work: Fill, stream: Any) -> None:
+    def fill(self, stream: "CardStream", op: "Op") -> None:
         """Queue a fill with bytes."""
+        work: Any = op.work
         address = work.dst.address + work.offset
-        self(self.rt.memset_async, address, work.nbytes, work.value, work.nbytes, stream)
+        self(self.rt.memset_async, address, work.nbytes, work.value, work.nbytes, stream.handle)
 
     def write_word(self, stream: Any, address: int, value: int) -> None:
         """Queue a write of eight bytes."""

@@ -46,6 +46,7 @@ def tell_of_runtime(name: str) -> None:
     """Tell once that the simulated card is not there for the package *name*, if it is installed."""
     if PathFinder.find_spec(name) is not None:
         print(
-            f"acl-py: {name} brings a CUDA runtime of its own, which needs a real driver: it finds no card here",
+            f"acl-py: {name} brings a CUDA runtime of its own, which needs a real driver: it finds no card here. "
+            "Such a program has to be ported: the page 'Coming from another library' has the calls",
             file=sys.stderr,
         )

@@ -29,7 +29,7 @@ def late_pinned(program: Program, in_loops: Collection[int]) -> Iterator[Habit]:
         begin = next((step.index for step in own if queues(step)), -1)
         for steps in by_line(late).values():
             way = Way(_EDIT, partial(_hoisted, steps=steps, begin=begin), in_window=True)
-            yield Habit(Pitfall.LATE_PINNED, steps, "pinned memory is allocated while work is under way", [way])
+            yield Habit(Pitfall.LATE_PINNED, steps, "pinned memory is allocated after the first work", [way])
 
 
 def _late(own: Sequence[Step]) -> Iterator[Step]:

@@ -2,7 +2,7 @@
 
 A line may make a thing again and again, and have no more use for it when it makes the next one. Such things can be made
 once before the loop: a pool of as many as were in use at a time, or of some more, so that more work can run at a time.
-All memory that is registered there is registered before the loop, once each, also if the loop registers it anew.
+All memory that is registered there is registered before the loop, once each, also if the loop registers it again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

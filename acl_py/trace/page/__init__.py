@@ -43,14 +43,16 @@ _HEIGHT = 460  # of the page in a notebook, in pixels
 class Page:
     """One or more runs as an HTML page, one below the other on one axis of time.
 
-    *title* is by default that of the first run, to which the others are compared.
+    *title* is by default that of the first run, to which the others are compared. *mistakes* are the findings of the
+    sanitizer, each as lines of text.
     """
 
-    def __init__(self, runs: Sequence[Run], title: str = "") -> None:
+    def __init__(self, runs: Sequence[Run], title: str = "", mistakes: Sequence[str] = ()) -> None:
         if not runs:
             raise ValueError("a page needs at least one run")
         self.runs = tuple(runs)
         self.title = title or runs[0].title
+        self.mistakes = tuple(mistakes)
 
     def __repr__(self) -> str:
         return f"<Page {self.title!r}>"
@@ -61,7 +63,9 @@ class Page:
             title=escape(printable(self.title)),
             style=Template(_text("page.css")).substitute(colours=" ".join(_looks())),
             # A name in the data cannot end the script element, because "<" is escaped.
-            data=json.dumps(document(self.runs, self.title), separators=(",", ":")).replace("<", "\\u003c"),
+            data=json.dumps(document(self.runs, self.title, self.mistakes), separators=(",", ":")).replace(
+                "<", "\\u003c"
+            ),
             script="\n".join(map(_text, _SCRIPTS)),
         )
 

@@ -231,6 +231,7 @@ class Chart {
 
   draw() {
     const { context, width, height } = this;
+    if (!width || !height) return; // the page is hidden, and is drawn when it gets a size
     context.fillStyle = this.look("paper");
     context.fillRect(0, 0, width, height);
     const { scroll } = this;

@@ -111,13 +111,14 @@ class _Texts(dict[str, int]):
         return number
 
 
-def document(runs: Sequence[Run], title: str) -> dict[str, Any]:
-    """Return the data of *runs* for JSON."""
+def document(runs: Sequence[Run], title: str, mistakes: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the data of *runs* and *mistakes* for JSON."""
     cards = [(run.timeline.device, run.timeline.rules) for run in runs]
     return {
         "title": title,
         "causes": {why.name.lower(): shown_for_all(CAUSES[why], cards) for why in Why},
         "pipes": PIPE_ORDER,
+        "mistakes": list(mistakes),
         "runs": [_run(run) for run in runs],
     }
 

@@ -391,6 +391,7 @@ function beginPrint() {
 
 showHeading();
 showRuns(runs, (run) => chart.scrollTo(chart.lanes.find((lane) => lane.run === run)));
+showMistakes(DOCUMENT.mistakes);
 showFindings(runs, chooseFinding, null);
 showNotes(runs);
 showUse(chart, null);

@@ -10,6 +10,7 @@ function drawOverview() {
   const context = overview.getContext("2d");
   overview.style.height = `${overviewHeight()}px`;
   const [ratio, width, height] = [window.devicePixelRatio || 1, overview.clientWidth, overview.clientHeight];
+  if (!width || !height) return; // the page is hidden
   if (overview.width !== Math.round(width * ratio) || overview.height !== Math.round(height * ratio)) {
     overview.width = Math.round(width * ratio);
     overview.height = Math.round(height * ratio);

@@ -276,6 +276,17 @@ function priceOf({ worth_ns: worth, held_ns: held }) {
   return held === null ? ["no price"] : [...said("held", held), ", no price"];
 }
 
+/** List what the sanitizer has found. */
+function showMistakes(mistakes) {
+  byId("mistakes").hidden = !mistakes.length;
+  byId("mistakes").querySelector("h2").textContent = `Mistakes (${formatNumber(mistakes.length)})`;
+  byId("mistakes").querySelector("ol").replaceChildren(...mistakes.map((text) => {
+    const [headline, ...rest] = text.split("\n");
+    return element("li", {}, element("span", { className: "headline" }, headline),
+      ...rest.length ? [element("span", { className: "more" }, rest.join("\n"))] : []);
+  }));
+}
+
 /** List what the program of each run does not have. */
 function showNotes(runs) {
   const noted = runs.filter((run) => run.notes.length);

@@ -154,12 +154,20 @@ def read_trace(path: str | Path) -> Timeline:
         raise
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile):
-            raise TraceFileError(f"{name}: is no trace that acl_py has saved, with --format acl") from error
+            raise TraceFileError(f"{name}: is no trace that acl_py has saved{_other_form(path)}") from error
         raise TraceFileError(f"{name}: cannot be read: {error.strerror or error}") from error
     except EOFError as error:
         raise TraceFileError(f"{name}: is not whole: the end of the file is missing") from error
     except (zlib.error, ValueError, RecursionError) as error:
         raise TraceFileError(f"{name}: is damaged: {error}") from error
+
+
+def _other_form(path: str | Path) -> str:
+    """Return what to do about a file that is none of ours: most are traces for Perfetto, which --trace writes."""
+    with open(path, "rb") as file:
+        is_for_perfetto = b'"traceEvents"' in file.read(1 << 16)
+    what = ": it is one for Perfetto. Record the run again" if is_for_perfetto else ""
+    return f"{what}, with --format acl"
 
 
 class _Lines:

@@ -46,7 +46,7 @@ def summarize(
     if left:
         has = "has" if left == 1 else "have"
         lines.append(
-            f"  {_count(left, 'operation')} {has} not ended: synchronise before the program ends to let them run"
+            f"  {_count(left, 'operation')} {has} not ended: synchronise before the program ends, so that all work runs"
         )
     lines += [f"  finding: {mistake}" for mistake in findings]
     return "\n".join([*lines, *leak_lines(leaks)])

@@ -5,8 +5,10 @@ kernel is plain Python. Instructions get their times after the kernel has run, s
 when the message is read.
 """
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
+from device_model.aicore.core.counter import SystemCycle
 from device_model.aicore.core.findings import KernelAssertionError
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import Pipe
@@ -24,7 +26,11 @@ def printf(text: str, *args: Any) -> None:
             whether *text* has one or not.
         args: The values.
     """
-    _say("printf", formatted(text, args))
+    if any(isinstance(each, SystemCycle) for each in args):
+        _say("printf", lambda: formatted(text, args))
+        return
+    said = formatted(text, args)
+    _say("printf", lambda: said)
 
 
 def DumpTensor(tensor: LocalTensor | GlobalTensor, desc: int, size: int) -> None:
@@ -38,7 +44,8 @@ def DumpTensor(tensor: LocalTensor | GlobalTensor, desc: int, size: int) -> None
         size: How many elements, from the first one on.
     """
     running().check_values(f"DumpTensor of {tensor!r}")
-    _say("DumpTensor", f"DumpTensor desc={desc} {tensor!r}: {tensor.view[:size].tolist()}")
+    said = f"DumpTensor desc={desc} {tensor!r}: {tensor.view[:size].tolist()}"
+    _say("DumpTensor", lambda: said)
 
 
 def assert_(condition: object, text: str = "", *args: Any) -> None:
@@ -54,7 +61,8 @@ def assert_(condition: object, text: str = "", *args: Any) -> None:
     """
     if condition:
         return
-    message = _say("assert_", formatted(text, args))
+    said = formatted(text, args)
+    message = _say("assert_", lambda: said)
     raise KernelAssertionError(message)
 
 
@@ -64,12 +72,12 @@ def Trap() -> NoReturn:
     Raises:
         KernelError: Always. Its traceback has the line.
     """
-    _say("Trap", "Trap()")
+    _say("Trap", lambda: "Trap()")
     raise KernelError(f"Trap() on {running().program}", "the kernel calls it where it cannot go on")
 
 
-def _say(name: str, text: str) -> Message:
+def _say(name: str, make_text: Callable[[], str]) -> Message:
     core = running()
-    message = Message(core.program, core.note(Pipe.S, Kind.WORK, name), text)
+    message = Message(core.program, core.note(Pipe.S, Kind.WORK, name), make_text)
     core.messages.append(message)
     return message

@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from sys import _getframe
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from device_model.aicore.core.counter import SystemCycle
 from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.hazards import ALWAYS, Clock
-from device_model.aicore.core.memories import Bytes, GlobalMemory, LocalMemory, Memory, Range
+from device_model.aicore.core.memories import POISON, Bytes, GlobalMemory, LocalMemory, Memory, Range
 from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF, CoreType, HardEvent, Pipe, Space
 from device_model.aicore.core.program import Flow, Instruction, Kind, Message, Program
 from device_model.aicore.core.spec import CoreSpec
@@ -34,7 +35,7 @@ _TO_GM = (Pipe.MTE3, Pipe.FIX)
 EVENT_IDS = 8  # per HardEvent
 # Instructions that may read bytes of no use: all of a table of which some elements are gathered, and whole repeats,
 # which comparisons take.
-_READ_MORE = ("Gather", "Compare", "Compares")
+_READ_MORE = ("Gather", "Gatherb", "Compare", "Compares")
 _INSERTED = (
     ", which the vendor's compiler inserts: @asc.kernel(auto_sync=True) does so, here and wherever else one is missing"
 )
@@ -76,6 +77,7 @@ class Core:
         "dirty_lines",
         "events",
         "fetched",
+        "fill",
         "findings",
         "flag_clocks",
         "flags",
@@ -90,6 +92,7 @@ class Core:
         "program",
         "ratio",
         "remote",
+        "saturates",
         "scalar",
         "seqs",
         "spec",
@@ -116,8 +119,10 @@ class Core:
         weak: bool,
         auto_sync: bool,
         values: bool = True,
+        fill: bytes = POISON,
     ) -> None:
         self.values = values  # whether instructions compute
+        self.fill = fill  # what local memories hold before their first write
         self.program = program
         self.instructions = program.instructions
         self.index = program.index
@@ -139,6 +144,7 @@ class Core:
         self.mask: tuple[int, ...] = ALL_LANES  # of SetVectorMask, lowest word first
         self.counts_mask = False
         self.pad_value: Any = None  # what SetPadValue has set
+        self.saturates = False  # whether results of half and bfloat16 do
         self.atomic: Combining | None = None  # how copies are combined with the bytes in GM
         # Flags, by 8 * event + id: the SetFlag that set it, and the clock of its pipe at that moment.
         self.events = frozenset(EVENTS_OF[self.core_type])
@@ -225,6 +231,8 @@ class Core:
 
     def scalar_read(self, tensor: Any, index: int, at: int) -> Any:
         """Read the element at byte *at* with the scalar pipe."""
+        if type(tensor.memory) is GlobalMemory and tensor.memory.flushed:
+            self._see(tensor.memory, at // LINE)
         values: list[Any] = []
         self.issue(
             Pipe.S,
@@ -237,6 +245,16 @@ class Core:
         )
         return values[0] if self.values else Unknown(f"GetValue({index}) of {tensor!r} at {self.site()}")
 
+    def _see(self, memory: GlobalMemory, line: int) -> None:
+        """Wait for what another launch has written to *line*: a value is not seen before it is there.
+
+        A launch beside this one has computed everything, so a kernel that polls GM sees at its first look what the last
+        look would see on a card.
+        """
+        flushed, by = memory.flushed.get(line, (None, None))
+        if flushed is not None and by is not self.crossing:
+            self.note(Pipe.S, Kind.CROSS_WAIT, "GetValue", (flushed,))
+
     def scalar_write(self, tensor: Any, index: int, at: int, value: Any) -> None:
         """Write the element at byte *at* with the scalar pipe."""
 
@@ -244,11 +262,16 @@ class Core:
             tensor.view[index] = value
 
         memory = tensor.memory
+        late = isinstance(value, SystemCycle) and type(memory) is GlobalMemory
+        if late:
+            known, value = value, 0
         written = self.issue(
             Pipe.S, "SetValue", 0, self.spec.set_value, (), ((memory, at, at + tensor.dtype.itemsize),), store
         )
         if type(memory) is GlobalMemory:
             self._write_line(memory, at // LINE, written)
+        if late and self.values:
+            self.program.late.append(lambda: _store_late(tensor, index, at, known, written))
 
     def _write_line(self, memory: GlobalMemory, line: int, written: Instruction) -> None:
         self.dirty_lines.setdefault((memory, line), written)
@@ -411,7 +434,7 @@ class Core:
                     f"{self.program} has no {space}",
                     f"a core of type {self.core_type} has {', '.join(map(str, SPACES_OF[self.core_type]))}",
                 )
-            memory = self.memories[space] = LocalMemory(space, self.spec.space_bytes[space])
+            memory = self.memories[space] = LocalMemory(space, self.spec.space_bytes[space], self.fill)
         return memory
 
     @property
@@ -435,6 +458,13 @@ def _compute_with(stale: Sequence[Stale], writes: Sequence[Range], compute: Call
                 if low < high:
                     kept[low - start : high - start] = memory.bytes[low:high]
         memory.bytes[start:stop] = kept
+
+
+def _store_late(tensor: Any, index: int, at: int, value: SystemCycle, written: Instruction) -> None:
+    """Store what *written* has written, now that it is known, unless another instruction has written there since."""
+    last = tensor.memory.shadow.writer_of(at)
+    if last is None or last is written:
+        tensor.view[index] = int(value)
 
 
 def _refuse_read_only(instruction: Instruction, writes: Sequence[Range]) -> None:

@@ -17,7 +17,7 @@ Range = tuple[Any, ...]
 # What local memory holds before its first write. On a card it holds what the kernel before left there. These bytes are
 # NaN as half, float and bfloat16, and large numbers as integers, so a read of them shows in the results.
 POISON = b"\xfb\x7f"
-_POISON = np.frombuffer(POISON, np.uint16)
+ZEROS = b"\0\0"  # what it holds in a second run, which tells whether results depend on it
 
 # Local memories of which a read before the first write is reported. The others are read by whole fractals, and the
 # rows of the last fractal that lie beyond a matrix need not be written.
@@ -29,11 +29,11 @@ class LocalMemory:
 
     __slots__ = ("bytes", "key", "name", "shadow", "size", "space")
 
-    def __init__(self, space: Space, size: int) -> None:
+    def __init__(self, space: Space, size: int, fill: bytes = POISON) -> None:
         self.space = space
         self.key = self.name = space.value
         self.size = size
-        self.bytes: Bytes = np.full(size // 2, _POISON).view(np.uint8)
+        self.bytes: Bytes = np.full(size // 2, np.frombuffer(fill, np.uint16)).view(np.uint8)
         self.shadow = Shadow(self.name, ((0, size),) if space in _CHECKED else ())
 
     def __repr__(self) -> str:
@@ -47,7 +47,7 @@ class GlobalMemory:
     launch, because its shadow records the accesses of that launch.
     """
 
-    __slots__ = ("bytes", "key", "lines", "name", "shadow", "size", "space")
+    __slots__ = ("bytes", "flushed", "key", "lines", "name", "shadow", "size", "space")
 
     def __init__(self, memory: Bytes, key: Hashable, name: str = "", empty: Sequence[tuple[int, int]] = ()) -> None:
         self.space = Space.GM
@@ -57,6 +57,8 @@ class GlobalMemory:
         self.name = f"GM {name or key}"
         self.shadow = GlobalShadow(self.name, empty)
         self.lines: dict[int, Instruction] = {}  # 64-byte line -> the last scalar write in it
+        # 64-byte line -> the last write-back of a scalar write in it, and the flags of the launch that did it.
+        self.flushed: dict[int, tuple[Instruction, object]] = {}
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.size} bytes>"

@@ -4,7 +4,7 @@ Running a kernel fills programs; `timing.play` reads them and adds the times. In
 because a launch makes hundreds of thousands of them.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import KW_ONLY, dataclass, field
 from enum import IntEnum
 from types import CodeType
@@ -120,7 +120,7 @@ class Program:
     cores), and *index* the index of the program in the launch. *conflicts* has the instructions with bank conflicts.
     """
 
-    __slots__ = ("block", "conflicts", "core_type", "index", "instructions", "sub_block", "tail_scalar")
+    __slots__ = ("block", "conflicts", "core_type", "index", "instructions", "late", "sub_block", "tail_scalar")
 
     def __init__(self, index: int, core_type: CoreType, block: int, sub_block: int) -> None:
         self.index = index
@@ -130,6 +130,7 @@ class Program:
         self.instructions: list[Instruction] = []
         self.conflicts: dict[Instruction, Conflict] = {}
         self.tail_scalar = 0  # scalar cycles after the last instruction
+        self.late: list[Callable[[], None]] = []  # what is done when the instructions have their times
 
     def __str__(self) -> str:
         part = f".{self.sub_block}" if self.sub_block else ""
@@ -146,12 +147,17 @@ class Message:
     Attributes:
         program: The program of the core that wrote it.
         instruction: The instruction of the scalar pipe that stands for it, which has its line and its time.
-        text: The message, without a newline at its end.
+        make_text: Makes the message, without a newline at its end.
     """
 
     program: Program
     instruction: Instruction
-    text: str
+    make_text: Callable[[], str]
+
+    @property
+    def text(self) -> str:
+        """The message, without a newline at its end."""
+        return self.make_text()
 
     @property
     def cycle(self) -> float | None:

@@ -80,6 +80,7 @@ class CoreSpec(Frozen):
     cross_core: int
     get_value: int
     set_value: int
+    system_cycle_ns: int
     alloc_tensor: int
     free_tensor: int
     enque: int

@@ -5,8 +5,11 @@ same bytes. Instructions compute on `view`, a NumPy array over these bytes. Offs
 those of a tiling are. They are converted to Python integers at once, because addresses computed in 32 bits would wrap.
 """
 
+from enum import Enum
+from math import prod
 from operator import index as integer
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +20,43 @@ from device_model.aicore.core.names import CacheMode, TPosition
 from device_model.dtypes import small_float
 from device_model.kernel.findings import KernelError
 
+
+class DataFormat(Enum):
+    """How the elements of a tensor lie (Ascend C: DataFormat)."""
+
+    ND = 0
+    NZ = 1
+    NCHW = 2
+    NC1HWC0 = 3
+    NHWC = 4
+
+
+class ShapeInfo(NamedTuple):
+    """The shape of a tensor, which it carries for the kernel (Ascend C: ShapeInfo); no instruction looks at it.
+
+    Attributes:
+        shape: The sizes of its dimensions.
+        original_shape: The same before they were padded; by default *shape*.
+        data_format: How the elements lie.
+    """
+
+    shape: tuple[int, ...] = ()
+    original_shape: tuple[int, ...] = ()
+    data_format: DataFormat = DataFormat.ND
+
+
+def GetShapeSize(shape_info: ShapeInfo) -> int:
+    """Return the product of the sizes of a shape (Ascend C: GetShapeSize)."""
+    return prod(shape_info.shape)
+
+
 half = float16 = np.dtype(np.float16)
 float32 = np.dtype(np.float32)
 bfloat16 = small_float("bfloat16")
 
 int8, int16, int32, int64 = (np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
+LARGEST = MappingProxyType({"float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127})  # finite numbers, by type
 DTYPES = (half, float32, bfloat16, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
 _BY_TYPE: dict[object, np.dtype[Any]] = {}  # a type as users write it -> dtype; np.dtype() is slow on a hot path
 
@@ -56,7 +90,7 @@ NOWHERE = GlobalMemory(np.empty(0, np.uint8), "nowhere")  # the memory of a Glob
 class _Tensor:
     """The base of local and global tensors."""
 
-    __slots__ = ("_view", "address", "dtype", "memory", "nbytes", "size")
+    __slots__ = ("_shape_info", "_view", "address", "dtype", "memory", "nbytes", "size")
 
     memory: Any
     address: int
@@ -64,6 +98,7 @@ class _Tensor:
     size: int
     nbytes: int
     _view: npt.NDArray[Any] | None
+    _shape_info: ShapeInfo
 
     @property
     def view(self) -> npt.NDArray[Any]:
@@ -78,6 +113,21 @@ class _Tensor:
     def span(self) -> Range:
         """The bytes: `(memory, start, stop)`."""
         return (self.memory, self.address, self.address + self.nbytes)
+
+    def SetShapeInfo(self, shape_info: ShapeInfo) -> None:
+        """Let the tensor carry its shape (Ascend C: SetShapeInfo); no pipe is used, and no instruction looks at it."""
+        self._shape_info = shape_info
+
+    def GetShapeInfo(self) -> ShapeInfo:
+        """Return what SetShapeInfo has set (Ascend C: GetShapeInfo).
+
+        Raises:
+            KernelError: It was not called for this tensor.
+        """
+        try:
+            return self._shape_info
+        except AttributeError:
+            raise KernelError(f"GetShapeInfo of {self!r}", "call SetShapeInfo() first") from None
 
     def GetSize(self) -> int:
         """Return the number of elements (Ascend C: GetSize)."""
@@ -199,6 +249,10 @@ class LocalTensor(_Tensor):
         if unit is not None:
             unit.plans.clear()  # they were made for the old size
 
+    def GetPosition(self) -> TPosition:
+        """Return the position of the tensor (Ascend C: GetPosition); no pipe is used."""
+        return self.position
+
     def GetPhyAddr(self, offset: int = 0) -> int:
         """Return the address of element *offset*, in bytes from the start of the memory (Ascend C: GetPhyAddr)."""
         return self.address + integer(offset) * self.dtype.itemsize
@@ -223,13 +277,21 @@ class GlobalBuffer:
     `GlobalTensor.SetGlobalBuffer`.
     """
 
-    __slots__ = ("address", "dtype", "memory", "nbytes")
+    __slots__ = ("address", "dtype", "memory", "nbytes", "shape")
 
-    def __init__(self, memory: GlobalMemory, address: int, nbytes: int, dtype: npt.DTypeLike = np.uint8) -> None:
+    def __init__(
+        self,
+        memory: GlobalMemory,
+        address: int,
+        nbytes: int,
+        dtype: npt.DTypeLike = np.uint8,
+        shape: tuple[int, ...] = (),
+    ) -> None:
         self.memory = memory
         self.address = address
         self.nbytes = nbytes
         self.dtype = dtype_of(dtype)
+        self.shape = shape  # of the whole array; () for a part
 
     def __repr__(self) -> str:
         return f"<GlobalBuffer {self.memory.name}[{self.address}] {self.dtype}, {self.nbytes} bytes>"
@@ -244,6 +306,10 @@ class GlobalBuffer:
         return GlobalBuffer(self.memory, self.address + offset, self.nbytes - offset, self.dtype)
 
     __add__ = __getitem__  # x + n
+
+    def of_type(self, dtype: np.dtype[Any]) -> "GlobalBuffer":
+        """Return the same bytes as elements of *dtype*."""
+        return GlobalBuffer(self.memory, self.address, self.nbytes, dtype, self.shape)
 
 
 class GlobalTensor(_Tensor):

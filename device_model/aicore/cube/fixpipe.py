@@ -23,13 +23,12 @@ import numpy.typing as npt
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import Pipe, Space
 from device_model.aicore.core.program import Direction, Flow
-from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
+from device_model.aicore.core.tensors import LARGEST, GlobalTensor, LocalTensor
 from device_model.aicore.cube.mmad import MAX_SIDE, SIDE, Array, CubePlan, CubeUnit, cube_unit, fractals, k0
 from device_model.kernel.findings import KernelError
 
 QUANT_BYTES = 2048  # of FB that can hold factors of columns
 _INT9 = -256, 255
-_LARGEST = {"float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127}
 
 
 class QuantMode(Enum):
@@ -151,7 +150,7 @@ def Fixpipe(
             tensor is too small.
     """
     unit = cube_unit()
-    # Kernels often make GlobalTensors anew, so the place of one is its key.
+    # Kernels often make GlobalTensors again, so the place of one is its key.
     place = (
         dst if isinstance(dst, LocalTensor) else (dst.memory.key, dst.address, dst.size, dst.dtype.char, dst.bypass_l2)
     )
@@ -326,6 +325,6 @@ def _scaled(values: Array, words: npt.NDArray[np.uint64], mode: QuantMode, to: n
 
 def _saturated(values: Array, to: np.dtype[Any]) -> Array:
     """Convert to half or bfloat16, without infinities and NaN."""
-    limit = _LARGEST[to.name]
+    limit = LARGEST[to.name]
     kept: Array = np.clip(np.nan_to_num(values, nan=0.0, posinf=limit, neginf=-limit), -limit, limit).astype(to)
     return kept

@@ -1,5 +1,8 @@
 """Loads from L1 to L0A and L0B: LoadData, fractal by fractal, and LoadDataWithTranspose. Both run on MTE1."""
 
+from collections.abc import Sequence
+from enum import Enum
+from operator import index as integer
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +17,7 @@ from device_model.aicore.cube.mmad import FRACTAL, PRODUCTS, ROW, SIDE, Array, C
 from device_model.kernel.findings import KernelError
 
 MAX_REPEATS = 255
+MOST_PIXELS = 32767  # of an image, down and across
 
 
 class LoadData2DParams(NamedTuple):
@@ -54,7 +58,21 @@ class LoadData2dTransposeParams(NamedTuple):
     dst_frac_gap: int = 0
 
 
-def LoadData(dst: LocalTensor, src: LocalTensor, params: LoadData2DParams | LoadData3DParamsV2) -> None:
+class FmatrixMode(Enum):
+    """Which factor SetFmatrix is for (Ascend C: FmatrixMode)."""
+
+    FMATRIX_LEFT = 0
+    FMATRIX_RIGHT = 1
+
+
+def LoadData(
+    dst: LocalTensor,
+    src: LocalTensor,
+    params: LoadData2DParams | LoadData3DParamsV2,
+    *,
+    is_set_fmatrix: bool = True,
+    is_set_padding: bool = True,
+) -> None:
     """Load fractals, or a part of an unrolled image, from L1 to L0A or L0B (Ascend C: LoadData).
 
     Runs on MTE1. Order it after MTE2, which fills L1, and before M with flags or queues.
@@ -63,16 +81,68 @@ def LoadData(dst: LocalTensor, src: LocalTensor, params: LoadData2DParams | Load
         dst: The tensor in L0A (A2) or L0B (B2), starting at a multiple of 512 bytes.
         src: The tensor in L1 (A1, B1), starting at a multiple of 32 bytes, of the same type.
         params: `LoadData2DParams` for fractals, or `LoadData3DParamsV2` for an image (`im2col`).
+        is_set_fmatrix: Whether the size of an image and its padding are those in *params*; else those of SetFmatrix.
+        is_set_padding: Whether the added pixels have the value in *params*; else that of SetLoadDataPaddingValue.
 
     Raises:
         KernelError: The core is not a cube core, a type, place or parameter is impossible, or a tensor is too small.
     """
     unit = cube_unit()
     if isinstance(params, LoadData3DParamsV2):
+        params = _with_settings(params, is_set_fmatrix=is_set_fmatrix, is_set_padding=is_set_padding)
         if not params.is_nothing:
             unit.issue(("LoadData", dst, src, params), lambda: _plan_image(unit.core, dst, src, params))
         return
     unit.issue(("LoadData", dst, src, params), lambda: _plan_load(unit.core, dst, src, params))
+
+
+def SetFmatrix(
+    l1_h: int, l1_w: int, pad_list: Sequence[int], fmatrix_mode: FmatrixMode = FmatrixMode.FMATRIX_LEFT
+) -> None:
+    """Set the size of the image for LoadData with is_set_fmatrix=False (Ascend C: SetFmatrix).
+
+    Args:
+        l1_h: Rows of the image in L1, 1 to 32767.
+        l1_w: Columns of the image, 1 to 32767.
+        pad_list: Pixels added around the image: left, right, top, bottom, 0 to 255 each.
+        fmatrix_mode: FMATRIX_LEFT; Atlas A2 and A3 use it for both factors.
+
+    Raises:
+        KernelError: The core is not a cube core, or a number or mode is impossible.
+    """
+    unit = cube_unit()
+    for name, size in (("l1_h", l1_h), ("l1_w", l1_w)):
+        if not 1 <= integer(size) <= MOST_PIXELS:
+            raise KernelError(f"SetFmatrix with {name} {size}", f"it is 1 to {MOST_PIXELS}")
+    left, right, top, bottom = map(integer, pad_list)
+    if not all(0 <= pixels <= 255 for pixels in (left, right, top, bottom)):
+        raise KernelError(
+            f"SetFmatrix with pad_list {tuple(pad_list)}", "it is left, right, top, bottom, 0 to 255 each"
+        )
+    if fmatrix_mode is not FmatrixMode.FMATRIX_LEFT:
+        raise KernelError(f"SetFmatrix with {fmatrix_mode}", "Atlas A2 and A3 have FMATRIX_LEFT only, for both factors")
+    unit.fmatrix = integer(l1_h), integer(l1_w), (left, right, top, bottom)
+
+
+def SetLoadDataPaddingValue(pad_value: float) -> None:
+    """Set the value of the pixels that LoadData with is_set_padding=False adds (Ascend C: SetLoadDataPaddingValue).
+
+    Raises:
+        KernelError: The core is not a cube core.
+    """
+    cube_unit().load_padding = pad_value
+
+
+def _with_settings(params: LoadData3DParamsV2, *, is_set_fmatrix: bool, is_set_padding: bool) -> LoadData3DParamsV2:
+    unit = cube_unit()
+    if not is_set_padding:
+        params = params._replace(pad_value=unit.load_padding)
+    if is_set_fmatrix:
+        return params
+    if unit.fmatrix is None:
+        raise KernelError("LoadData with is_set_fmatrix=False", "call SetFmatrix() first")
+    high, wide, pads = unit.fmatrix
+    return params._replace(l1_h=high, l1_w=wide, pad_list=pads)
 
 
 def _plan_image(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData3DParamsV2) -> CubePlan:

@@ -12,6 +12,7 @@ Half and bfloat16 are multiplied exactly and summed in float; int8 in int32, whi
 """
 
 from collections.abc import Callable, Hashable
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,23 @@ class MmadParams(NamedTuple):
     unit_flag: int = 0
 
 
+class HF32Mode(Enum):
+    """Whether Mmad rounds factors of float to HF32, with 11 bits behind the point (Ascend C: HF32Mode)."""
+
+    DISABLE = 0
+    ENABLE = 1
+
+
+class HF32TransMode(Enum):
+    """Which of two numbers of HF32 that are equally near is taken (Ascend C: HF32TransMode)."""
+
+    NEAREST_EVEN = 0
+    NEAREST_ZERO = 1  # the one nearer to zero
+
+
+_HF32_BELOW = 12  # bits of a float that HF32 does not have
+
+
 class CubePlan(NamedTuple):
     """The arguments of `Core.issue` for one instruction."""
 
@@ -69,7 +87,7 @@ class CubePlan(NamedTuple):
 class CubeUnit:
     """The plans of a cube core, by their operands and parameters (see `vector.unit`), its unit flags and factors."""
 
-    __slots__ = ("core", "plans", "quant_pre", "unit_flags")
+    __slots__ = ("core", "fmatrix", "hf32", "hf32_trans", "load_padding", "plans", "quant_pre", "unit_flags")
 
     def __init__(self, core: Core) -> None:
         if core.core_type is not CoreType.AIC:
@@ -81,6 +99,10 @@ class CubeUnit:
         self.plans: dict[Hashable, CubePlan] = {}
         self.unit_flags = UnitFlags(core)
         self.quant_pre: LocalTensor | None = None  # factors of columns for Fixpipe
+        self.hf32 = HF32Mode.DISABLE  # whether Mmad rounds float to HF32
+        self.hf32_trans = HF32TransMode.NEAREST_EVEN
+        self.fmatrix: tuple[int, int, tuple[int, int, int, int]] | None = None  # what SetFmatrix has set
+        self.load_padding: float = 0  # what SetLoadDataPaddingValue has set
 
     def issue(self, key: Hashable, make: Callable[[], CubePlan]) -> None:
         """Issue the plan of *key*; *make* makes it the first time."""
@@ -154,15 +176,55 @@ def Mmad(
     """
     unit = cube_unit()
     *bias, params = bias_and_params
+    rounding = unit.hf32_trans if unit.hf32 is HF32Mode.ENABLE and fm.dtype == np.float32 else None
     unit.issue_flagged(
         params.unit_flag,
-        ("Mmad", dst, fm, filter, *bias, params),
-        lambda: _plan_mmad(unit.core, dst, fm, filter, bias[0] if bias else None, params),
+        ("Mmad", dst, fm, filter, *bias, params, rounding),
+        lambda: _plan_mmad(unit.core, dst, fm, filter, bias[0] if bias else None, params, rounding),
     )
 
 
+def SetHF32Mode(mode: HF32Mode) -> None:
+    """Let Mmad round factors of float to HF32, which takes half the time, or not (Ascend C: SetHF32Mode).
+
+    Raises:
+        KernelError: The core is not a cube core, or *mode* is no HF32Mode.
+    """
+    if not isinstance(mode, HF32Mode):
+        raise KernelError(f"SetHF32Mode({mode!r})", "give it HF32Mode.ENABLE or HF32Mode.DISABLE")
+    cube_unit().hf32 = mode
+
+
+def SetHF32TransMode(mode: HF32TransMode) -> None:
+    """Set how floats are rounded to HF32 (Ascend C: SetHF32TransMode).
+
+    Raises:
+        KernelError: The core is not a cube core, or *mode* is no HF32TransMode.
+    """
+    if not isinstance(mode, HF32TransMode):
+        raise KernelError(
+            f"SetHF32TransMode({mode!r})", "give it HF32TransMode.NEAREST_EVEN or HF32TransMode.NEAREST_ZERO"
+        )
+    cube_unit().hf32_trans = mode
+
+
+def _as_hf32(factor: Array, mode: HF32TransMode) -> Array:
+    """Return floats rounded to HF32."""
+    bits = np.ascontiguousarray(factor).view(np.uint32)
+    half_less_one = np.uint32((1 << (_HF32_BELOW - 1)) - 1)
+    odd = (bits >> np.uint32(_HF32_BELOW)) & np.uint32(1)
+    added = bits + half_less_one + (odd if mode is HF32TransMode.NEAREST_EVEN else np.uint32(0))
+    return (added & np.uint32(0xFFFF_FFFF << _HF32_BELOW & 0xFFFF_FFFF)).view(np.float32)
+
+
 def _plan_mmad(
-    core: Core, dst: LocalTensor, fm: LocalTensor, weights: LocalTensor, bias: LocalTensor | None, params: MmadParams
+    core: Core,
+    dst: LocalTensor,
+    fm: LocalTensor,
+    weights: LocalTensor,
+    bias: LocalTensor | None,
+    params: MmadParams,
+    rounding: HF32TransMode | None,
 ) -> CubePlan:
     m, n, k, initial, _ = params
     dtype = fm.dtype
@@ -191,7 +253,10 @@ def _plan_mmad(
     exact = np.dtype(np.float64 if dtype == np.int8 else np.float32)
 
     def compute() -> None:
-        product = a().astype(exact, copy=False) @ b().astype(exact, copy=False)
+        left, right = a().astype(exact, copy=False), b().astype(exact, copy=False)
+        if rounding is not None:
+            left, right = _as_hf32(left, rounding), _as_hf32(right, rounding)
+        product = left @ right
         if m == 1:
             product = np.pad(product, ((0, SIDE - 1), (0, 0)))
         product = product.reshape(rows, SIDE, columns, SIDE).transpose(2, 0, 1, 3).astype(total, copy=False)
@@ -208,7 +273,7 @@ def _plan_mmad(
         Pipe.M,
         "Mmad",
         core.spec.mmad_startup,
-        rows * columns * depth * core.spec.mmad_cycles[dtype.name],
+        rows * columns * depth * (1 if rounding else core.spec.mmad_cycles[dtype.name]),
         tuple(reads),
         (target,),
         compute,

@@ -39,6 +39,7 @@ class Crossing:
         self.cores: list[Core] = []
         self.mail: dict[Hashable, deque[Any]] = {}  # messages between cores that need no flag
         self.counted: Counter[Hashable] = Counter()  # arrivals at SyncAll, by workspace and core
+        self.posted: dict[Hashable, deque[Token]] = {}  # what IBSet has posted, by its place in GM
         self._meeting: Instruction | None = None  # the first arrival at a SyncAll
         self._borrowed: tuple[Core, Instruction, int] | None = None  # the first set of an id that SyncAll uses
         self._pending: dict[tuple[int, tuple[int, ...], int], dict[int, deque[tuple[Instruction, Knowledge]]]] = {}
@@ -139,10 +140,7 @@ class Crossing:
         token = tokens.popleft()
         core.note(Pipe.S, Kind.CROSS_WAIT, name, token.sets)
         core.waits_done.setdefault(flag, []).append(core.count_wait())
-        own = token.knowledge.get(core.index)
-        if own is not None:
-            core.learn(Pipe.S, own)
-        _learn(core.remote, token.knowledge, core.index)
+        learn_token(core, token)
         return True
 
     def finish(self) -> None:
@@ -165,6 +163,20 @@ class Crossing:
                         "wait for it as often as it is set",
                         setter,
                     )
+        for posted in self.posted.values():
+            for token in posted:
+                (setter,) = token.sets
+                self.cores[setter.core].find(
+                    Rule.CROSS_LEFT_SET, f"nobody waits for {setter}; call IBWait as often as IBSet", setter
+                )
+
+
+def learn_token(core: Core, token: Token) -> None:
+    """Let *core*, which has waited for *token*, know what the cores that set it knew."""
+    own = token.knowledge.get(core.index)
+    if own is not None:
+        core.learn(Pipe.S, own)
+    _learn(core.remote, token.knowledge, core.index)
 
 
 def _merged(each: Sequence[Knowledge]) -> Knowledge:

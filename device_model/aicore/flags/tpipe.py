@@ -6,10 +6,12 @@ nothing back before Destroy(), which also waits for the flags that the queues ha
 
 import numpy.typing as npt
 
-from device_model.aicore.core.machine import running
+from device_model.aicore.core.machine import Core, running
+from device_model.aicore.core.memories import LocalMemory
 from device_model.aicore.core.names import BLOCK, HardEvent, Space, TPosition
 from device_model.aicore.core.tensors import LocalTensor, dtype_of, whole
 from device_model.aicore.flags import sync
+from device_model.aicore.flags.bufpool import TBufPool, rounded, share_of
 from device_model.aicore.flags.queues import TBuf, TQueBind
 from device_model.aicore.flags.sync import barrier_all, preset_events, release_event, set_flag, wait_flag
 from device_model.kernel.findings import KernelError
@@ -69,6 +71,48 @@ class TPipe:
             KernelError: The memory has too few free bytes, the TPipe has 64 buffers or was destroyed, or a number
                 is below 1.
         """
+        self.give(target, first, length)
+        if not isinstance(target, TBuf):
+            self._queues.append(target)
+
+    def InitBufPool(self, pool: TBufPool, length: int, share: TBufPool | None = None) -> None:
+        """Give a part of a memory to a pool, which divides it further (Ascend C: InitBufPool); no pipe waits.
+
+        Args:
+            pool: The pool; its position decides which memory is used.
+            length: Its bytes, which are rounded up to 32.
+            share: Another pool whose bytes it gets, too: they begin at the same byte.
+
+        Raises:
+            KernelError: The memory has too few free bytes, the length is below 1, or *share* is smaller or in another
+                memory.
+        """
+        nbytes = rounded(length)
+        if share is not None:
+            pool.take(self, share_of(pool, share, nbytes), nbytes)
+            return
+        memory = self._core.memory(pool.position.space)
+        pool.take(self, self._next_bytes(memory, nbytes, f"{nbytes} bytes for {pool!r}"), nbytes)
+
+    @property
+    def core(self) -> Core:
+        """The core that it is of."""
+        return self._core
+
+    def _next_bytes(self, memory: LocalMemory, nbytes: int, what: str) -> int:
+        """Return where the next *nbytes* of *memory* begin, and give them out; messages call them *what*."""
+        start = self._used.get(memory.space, 0)
+        if start + nbytes > memory.size:
+            raise KernelError(
+                f"{what} do not fit in {memory.name} of {self._core.program}: "
+                f"{start} of {memory.size} bytes are given out",
+                "use smaller or fewer buffers",
+            )
+        self._used[memory.space] = start + nbytes
+        return start
+
+    def give(self, target: TQueBind | TBuf, first: int, length: int | None, pool: TBufPool | None = None) -> None:
+        """Do what InitBuffer does, with bytes of *pool* if there is one; the caller drains the queue."""
         core = self._core
         if core.tpipe is not self:
             raise KernelError(f"{self!r} was destroyed", "make a new TPipe")
@@ -87,19 +131,12 @@ class TPipe:
             raise KernelError(f"{self._count} buffers on {core.program}", f"a TPipe has at most {MAX_BUFFERS}")
         position = target.position if isinstance(target, TBuf) else target.source
         memory = core.memory(position.space)
-        start = self._used.get(position.space, 0)
-        if start + count * nbytes > memory.size:
-            raise KernelError(
-                f"{count} x {nbytes} bytes for {target!r} do not fit in {memory.name} of {core.program}: "
-                f"{start} of {memory.size} bytes are given out",
-                "use smaller or fewer buffers",
-            )
-        self._used[position.space] = start + count * nbytes
+        what = f"{count} x {nbytes} bytes for {target!r}"
+        start = self._next_bytes(memory, count * nbytes, what) if pool is None else pool.next_bytes(count * nbytes)
         if isinstance(target, TBuf):
             target.take_buffer(memory, start, nbytes)
         else:
             target.take_buffers(self.count_live, core, memory, start, count, nbytes)
-            self._queues.append(target)
 
     def Destroy(self) -> None:
         """Wait for all buffers and all pipes, and free all memory (Ascend C: Destroy).
@@ -119,7 +156,7 @@ class TPipe:
         core.tpipe = None
 
     def Reset(self) -> None:
-        """Call Destroy() and Init(): the next phase of a kernel can divide the memory anew (Ascend C: Reset)."""
+        """Call Destroy() and Init(): the next phase of a kernel can divide the memory again (Ascend C: Reset)."""
         self.Destroy()
         self.Init()
 

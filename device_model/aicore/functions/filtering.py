@@ -1,12 +1,12 @@
-"""SelectWithBytesMask: selects by a byte or word for each element, in place of a bit."""
+"""SelectWithBytesMask, which selects by a byte or word for each element, and DropOut."""
 
 from operator import index as integer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from device_model.aicore.core.names import BLOCK, CMPMODE, SELMODE, RoundMode
 from device_model.aicore.core.tensors import LocalTensor, float32, half, int16, int32, uint8, uint16
 from device_model.aicore.functions.scratch import pieces, temporary
-from device_model.aicore.vector.elementwise import FLOATS, Cast
+from device_model.aicore.vector.elementwise import FLOATS, Cast, Muls
 from device_model.aicore.vector.gather import GatherMask, GatherMaskParams
 from device_model.aicore.vector.select import Select, compare_first
 from device_model.aicore.vector.unit import check_type
@@ -90,3 +90,75 @@ def SelectWithBytesMask(
         compare_first(bits, numbers, 0.0, CMPMODE.EQ if of_zero else CMPMODE.NE, length)
         other = src1 if of_zero else src0
         Select(dst[start:], bits, source[start:], other, SELMODE.VSEL_TENSOR_SCALAR_MODE, length)
+
+
+class DropOutShapeInfo(NamedTuple):
+    """The shape of DropOut (Ascend C: DropOutShapeInfo).
+
+    Attributes:
+        first_axis: The number of rows.
+        src_last_axis: The elements of a row of the source, in whole blocks of 32 bytes.
+        mask_last_axis: From one row of the mask to the next, in bytes.
+    """
+
+    first_axis: int
+    src_last_axis: int
+    mask_last_axis: int
+
+
+def DropOut(
+    dst: LocalTensor,
+    src: LocalTensor,
+    mask: LocalTensor,
+    *operands: Any,
+    drop_out_mode: int = 0,
+) -> None:
+    """Dst = src / keep_prob where the mask is not 0, and 0 elsewhere (Ascend C: DropOut).
+
+    Args:
+        dst: The tensor to write, in UB: half or float.
+        src: The tensor to read, of the same type.
+        mask: uint8: a byte for each element, or a bit, the lowest first.
+        operands: `(keep_prob, info)`, or these behind a temporary buffer; by default it is the bytes of UB that no
+            buffer of the TPipe has. *keep_prob* is between 0 and 1; *info* a `DropOutShapeInfo`.
+        drop_out_mode: 1 and 2 for bytes, 3 and 4 for bits; 1 and 4 with rows of the mask that are padded. 0 decides by
+            the shape.
+
+    Raises:
+        TypeError: There are more or fewer operands.
+        KernelError: A type, number or shape is impossible, a tensor is too small, or the temporary buffer is.
+    """
+    tmp, rest = (operands[0], operands[1:]) if operands and isinstance(operands[0], LocalTensor) else (None, operands)
+    if len(rest) != 2 or not isinstance(rest[1], DropOutShapeInfo):
+        raise TypeError(f"DropOut takes keep_prob and DropOutShapeInfo behind its tensors, not {operands}")
+    keep, info = rest
+    check_type("DropOut", "dst", dst, FLOATS)
+    check_type("DropOut", "src", src, (dst.dtype.name,))
+    check_type("DropOut", "mask", mask, ("uint8",))
+    rows, columns, wide = map(integer, info)
+    if not 0 < keep < 1 or min(rows, columns) < 1 or columns * dst.dtype.itemsize % BLOCK:
+        raise KernelError(
+            f"DropOut with {info} and keep_prob {keep}",
+            f"keep_prob is between 0 and 1, and rows are whole blocks of {BLOCK} bytes",
+        )
+    of_bytes = drop_out_mode in (1, 2) or (drop_out_mode == 0 and wide >= columns)
+    least = columns if of_bytes else -(-columns // 8)
+    if drop_out_mode not in range(5) or wide < least or (wide > least and wide % BLOCK):
+        raise KernelError(
+            f"DropOut with {info} and drop_out_mode {drop_out_mode}",
+            f"the mode is 0 to 4, and rows of the mask have {least} bytes, or more in whole blocks of {BLOCK}",
+        )
+    for role, tensor, size in (("dst", dst, rows * columns), ("src", src, rows * columns), ("mask", mask, rows * wide)):
+        if tensor.size < size:
+            raise KernelError(f"DropOut with {info}", f"{role} has {tensor.size} elements, and needs {size}")
+    if of_bytes:
+        SelectWithBytesMask(dst, 0.0, src, mask, tmp, SelectWithBytesMaskShapeInfo(rows, columns, wide))
+    else:
+        if tmp is not None:
+            temporary("DropOut", tmp, dst, src, mask)
+        at_once = rows if wide * 8 == columns else 1
+        for row in range(0, rows, at_once):
+            at = row * columns
+            bits, count = mask[row * wide :], columns * at_once
+            Select(dst[at:], bits, src[at:], 0.0, SELMODE.VSEL_TENSOR_SCALAR_MODE, count)
+    Muls(dst, dst, 1 / keep, rows * columns)

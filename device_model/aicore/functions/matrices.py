@@ -137,6 +137,14 @@ class Rowful(NamedTuple):
         """Issue: block i of *blocks* = `one`[i] eight times."""
         brcb_first(blocks, self.one, self.size.rows)
 
+    def wide(self, row: LocalTensor, count: int) -> LocalTensor:
+        """Return *count* elements of *row* in float, converted in the rest of the buffer if they are half."""
+        if row.dtype != np.float16:
+            return row
+        wide = self.rest.take(float32, count)
+        Cast(wide, row, RoundMode.CAST_NONE, count)
+        return wide
+
 
 def pieces_of_rows(
     name: str,
@@ -149,6 +157,7 @@ def pieces_of_rows(
     fixed: int = 0,
     matrices: int = 0,
     used: tuple[LocalTensor, ...] = (),
+    stores: bool = True,
 ) -> Iterator[Rowful]:
     """Yield the pieces of a matrix that fit the temporary buffer; y becomes a part of *dst* when the next is asked for.
 
@@ -162,6 +171,7 @@ def pieces_of_rows(
         fixed: Bytes that the function takes from `rest` for a piece.
         matrices: How many floats for each element it takes from `rest`.
         used: Other tensors, which the buffer must not overlap.
+        stores: Whether y becomes a part of *dst*; otherwise *dst* only says what type rows have.
     """
     buffer = temporary(name, tmp, dst, src, *used)
     narrow = dst.dtype == np.float16
@@ -181,7 +191,7 @@ def pieces_of_rows(
             x = y = rest.take(float32, count * size.k)
             Cast(x, src[part], RoundMode.CAST_NONE, count * size.k)
         yield Rowful(start, Size(count, size.k, size.n), x, y, one, lanes, made, rest)
-        if narrow:
+        if narrow and stores:
             Cast(dst[part], y, RoundMode.CAST_NONE, count * size.k)
 
 

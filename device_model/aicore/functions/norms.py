@@ -1,17 +1,21 @@
-"""RmsNorm and LayerNorm over the rows of a matrix.
+"""RmsNorm, LayerNorm, DeepNorm and GroupNorm over the rows of a matrix.
 
 The tiling that Ascend C passes has no place here: the temporary buffer decides how many rows are computed at once.
 """
 
 from operator import index as integer
+from typing import NamedTuple
 
 import numpy as np
 
 from device_model.aicore.core.names import BLOCK, RoundMode
-from device_model.aicore.core.tensors import LocalTensor, float32
+from device_model.aicore.core.tensors import LocalTensor, float32, uint8
 from device_model.aicore.functions.matrices import MOST_ROWS, Rowful, checked, each, pieces_of_rows, reduced, rowwise
-from device_model.aicore.vector.elementwise import Add, Adds, Cast, Div, Mul, Muls, Sqrt, Sub
-from device_model.aicore.vector.gather import brcb_first
+from device_model.aicore.functions.rows import Broadcast, Rows
+from device_model.aicore.functions.scratch import temporary
+from device_model.aicore.vector.elementwise import Add, Adds, Cast, Div, Mul, Muls, Rsqrt, Sqrt, Sub
+from device_model.aicore.vector.fill import ArithProgression
+from device_model.aicore.vector.gather import Gather, brcb_first
 from device_model.aicore.vector.reduce_repeats import WholeReduceSum
 from device_model.aicore.vector.unit import check_type
 from device_model.kernel.findings import KernelError
@@ -23,15 +27,6 @@ def _row(name: str, role: str, row: LocalTensor, dst: LocalTensor, h: int) -> No
     check_type(name, role, row, (dst.dtype.name,))
     if row.size < h:
         raise KernelError(f"{name}: {role} has {row.size} elements", f"a row has {h}")
-
-
-def _wide(piece: Rowful, row: LocalTensor, h: int) -> LocalTensor:
-    """Return *row* in float."""
-    if row.dtype != np.float16:
-        return row
-    wide = piece.rest.take(float32, h)
-    Cast(wide, row, RoundMode.CAST_NONE, h)
-    return wide
 
 
 def RmsNorm(
@@ -72,7 +67,7 @@ def RmsNorm(
         Sqrt(piece.one, piece.one, count)
         piece.fill(blocks)
         rowwise(Div, piece.y, piece.x, blocks, piece.size, 1)
-        rowwise(Mul, piece.y, piece.y, _wide(piece, gamma, size.k), piece.size, 0)
+        rowwise(Mul, piece.y, piece.y, piece.wide(gamma, size.k), piece.size, 0)
 
 
 def LayerNorm(
@@ -128,8 +123,8 @@ def LayerNorm(
         Sqrt(piece.one, piece.one, count)
         piece.fill(blocks)
         rowwise(Div, piece.y, piece.y, blocks, piece.size, 1)
-        rowwise(Mul, piece.y, piece.y, _wide(piece, gamma, size.k), piece.size, 0)
-        rowwise(Add, piece.y, piece.y, _wide(piece, beta, size.k), piece.size, 0)
+        rowwise(Mul, piece.y, piece.y, piece.wide(gamma, size.k), piece.size, 0)
+        rowwise(Add, piece.y, piece.y, piece.wide(beta, size.k), piece.size, 0)
 
 
 def _column(piece: Rowful, work: LocalTensor, out: LocalTensor, blocks: LocalTensor) -> None:
@@ -144,3 +139,125 @@ def _column(piece: Rowful, work: LocalTensor, out: LocalTensor, blocks: LocalTen
         brcb_first(blocks, narrow, count)
     # Only a reduction may write where no block begins: here of one number a row.
     WholeReduceSum(out[piece.start :], blocks, 1, count, 1, 1, 1)
+
+
+def DeepNorm(
+    dst: LocalTensor,
+    mean: LocalTensor,
+    rstd: LocalTensor,
+    src: LocalTensor,
+    gx: LocalTensor,
+    beta: LocalTensor,
+    gamma: LocalTensor,
+    tmp: LocalTensor | None = None,
+    *,
+    alpha: float,
+    epsilon: float,
+    rows: int,
+    h: int,
+) -> None:
+    """Dst = LayerNorm of alpha * src + gx (Ascend C: DeepNorm). The sum is rounded to the type of dst.
+
+    Args:
+        dst: The matrix to write, in UB: half or float. It is none of the sources.
+        mean: The mean of each row of the sum, of the same type.
+        rstd: 1 / sqrt(variance + epsilon) of each row, of the same type.
+        src: The matrix that is multiplied, of the same type.
+        gx: The matrix that is added, of the same type.
+        beta: A summand for each column, of the same type.
+        gamma: A factor for each column, of the same type.
+        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
+        alpha: The factor of src.
+        epsilon: What is added to the variance.
+        rows: The number of rows, B * S in Ascend C.
+        h: The elements of a row; whole blocks of 32 bytes.
+
+    Raises:
+        KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
+    """
+    size = checked("DeepNorm", integer(rows), integer(h), integer(h), dst, src, gx)
+    count = size.rows * size.k
+    Muls(dst, src, alpha, count)
+    Add(dst, dst, gx, count)
+    LayerNorm(dst, mean, rstd, dst, gamma, beta, tmp, epsilon=epsilon, rows=size.rows, h=size.k)
+    Adds(rstd, rstd, epsilon, size.rows)
+    Rsqrt(rstd, rstd, size.rows)
+
+
+class GroupNormShape(NamedTuple):
+    """The sizes of GroupNorm, which Ascend C has in its tiling.
+
+    Attributes:
+        n: The number of features.
+        c: The channels of a feature.
+        hw: The pixels of a channel.
+        group_num: The groups into which the channels are divided.
+    """
+
+    n: int
+    c: int
+    hw: int
+    group_num: int
+
+
+def GroupNorm(
+    output: LocalTensor,
+    output_mean: LocalTensor,
+    output_variance: LocalTensor,
+    input_x: LocalTensor,
+    gamma: LocalTensor,
+    beta: LocalTensor,
+    tmp: LocalTensor | None = None,
+    *,
+    epsilon: float,
+    shape: GroupNormShape,
+) -> None:
+    """Output = LayerNorm of each group of channels, with a factor and a summand for each channel (Ascend C: GroupNorm).
+
+    Made of Broadcast and of what LayerNorm is made of.
+
+    Args:
+        output: The tensor to write, in UB: half or float.
+        output_mean: The mean of each group, feature by feature, of the same type.
+        output_variance: The variance of each group, in the same way.
+        input_x: The tensor to read, of the same type.
+        gamma: A factor for each channel, of the same type.
+        beta: A summand for each channel, of the same type.
+        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
+        epsilon: What is added to the variance.
+        shape: The sizes; a group is whole blocks of 32 bytes.
+
+    Raises:
+        KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
+    """
+    name = "GroupNorm"
+    n, c, hw, groups = map(integer, shape)
+    if min(n, c, hw, groups) < 1 or c % groups:
+        raise KernelError(f"{name} of {shape}", "all are 1 or more, and group_num divides c")
+    channels, h = c // groups, c // groups * hw
+    checked(name, n * groups, h, h, output, input_x)
+    for role, row in (("gamma", gamma), ("beta", beta)):
+        _row(name, role, row, output, c)
+    for role, column in (("output_mean", output_mean), ("output_variance", output_variance)):
+        _row(name, role, column, output, n * groups)
+    buffer = Rows(name, temporary(name, tmp, output, input_x, gamma, beta, output_mean, output_variance))
+    factors, summands = (buffer.take(output.dtype, h) for _ in range(2))
+    columns = [buffer.take(output.dtype, -(-channels // 16) * 16) for _ in range(2)]
+    rest = buffer.take(uint8, buffer.room // BLOCK * BLOCK)
+    for group in range(groups):
+        for row, each_channel, column in ((factors, gamma, columns[0]), (summands, beta, columns[1])):
+            first = each_channel[group * channels :]
+            if first.address % BLOCK:  # a Gather may read anywhere
+                offsets = rest.ReinterpretCast(np.int32)
+                ArithProgression(offsets, 0, output.dtype.itemsize, channels)
+                at = group * channels * output.dtype.itemsize
+                Gather(column, each_channel, offsets.ReinterpretCast(np.uint32), at, channels)
+                first = column
+            Broadcast(row, first, (channels, hw), (channels, 1), rest)
+        for feature in range(n):
+            number = feature * groups + group
+            part = slice(number * h, (number + 1) * h)
+            LayerNorm(
+                output[part], output_mean[number:], output_variance[number:], input_x[part], factors, summands, rest,
+                epsilon=epsilon, rows=1, h=h,
+            )  # fmt: skip

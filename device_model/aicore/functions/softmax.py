@@ -40,7 +40,8 @@ class SoftMaxShapeInfo(NamedTuple):
     ori_src_k: int | None = None
 
 
-def _size_of(name: str, shape: SoftMaxShapeInfo, *matrices: LocalTensor) -> Size:
+def size_of(name: str, shape: SoftMaxShapeInfo, *matrices: LocalTensor) -> Size:
+    """Return the size of *matrices* that *shape* describes; see `matrices.checked`."""
     m, k = integer(shape.src_m), integer(shape.src_k)
     rows = m if shape.ori_src_m is None else integer(shape.ori_src_m)
     n = k if shape.ori_src_k is None else integer(shape.ori_src_k)
@@ -49,13 +50,14 @@ def _size_of(name: str, shape: SoftMaxShapeInfo, *matrices: LocalTensor) -> Size
     return checked(name, rows, k, n, *matrices)
 
 
-def _exponentials(piece: Rowful, largest: LocalTensor) -> None:
+def exponentials(piece: Rowful, largest: LocalTensor) -> None:
     """Issue y = e to the power of x - largest, row by row."""
     rowwise(Sub, piece.y, piece.x, largest, piece.size, 1)
     each(Exp, piece.y, piece.y, piece.size)
 
 
-def _sums(piece: Rowful, sums: LocalTensor) -> None:
+def sums_of(piece: Rowful, sums: LocalTensor) -> None:
+    """Issue: `one` and the blocks of *sums* = the sums of the rows of y."""
     reduced("sum", piece.one, piece.y, piece.lanes, piece.size)
     piece.fill(sums)
 
@@ -81,7 +83,7 @@ def SoftMax(dst: LocalTensor, *operands: LocalTensor, shape: SoftMaxShapeInfo) -
         raise TypeError(f"SoftMax takes (dst, src), (dst, sum, max, src), and tmp behind them, not {operands}")
     results, inputs = (operands[:2], operands[2:]) if len(operands) > 2 else ((), operands)
     src, tmp = inputs[0], inputs[1] if len(inputs) > 1 else None
-    size = _size_of("SoftMax", shape, dst, src)
+    size = size_of("SoftMax", shape, dst, src)
     for role, tensor in zip(("sum", "max"), results, strict=False):
         check_blocks("SoftMax", role, tensor, size.rows, FLOATS)
     room = 2 * size.rows * 4 * 2 * WIDTH if results else 0  # for blocks of half
@@ -91,8 +93,8 @@ def SoftMax(dst: LocalTensor, *operands: LocalTensor, shape: SoftMaxShapeInfo) -
         piece.fill(blocks)
         if results:
             store_blocks(results[1], piece, blocks)
-        _exponentials(piece, blocks)
-        _sums(piece, blocks)
+        exponentials(piece, blocks)
+        sums_of(piece, blocks)
         if results:
             store_blocks(results[0], piece, blocks)
         rowwise(Div, piece.y, piece.y, blocks, piece.size, 1)
@@ -120,12 +122,12 @@ def SimpleSoftMax(
     Raises:
         KernelError: As for SoftMax.
     """
-    size = _size_of("SimpleSoftMax", shape, dst, src)
+    size = size_of("SimpleSoftMax", shape, dst, src)
     for role, tensor in (("in_sum", in_sum), ("in_max", in_max)):
         check_blocks("SimpleSoftMax", role, tensor, size.rows, ("float32",))
     for piece in pieces_of_rows("SimpleSoftMax", tmp, dst, src, size, 0, used=(in_sum, in_max)):
         start = piece.start * WIDTH
-        _exponentials(piece, in_max[start:])
+        exponentials(piece, in_max[start:])
         rowwise(Div, piece.y, piece.y, in_sum[start:], piece.size, 1)
 
 
@@ -162,7 +164,7 @@ def SoftmaxFlashV2(
     Raises:
         KernelError: As for SoftMax.
     """
-    size = _size_of("SoftmaxFlashV2", shape, dst, src)
+    size = size_of("SoftmaxFlashV2", shape, dst, src)
     states = {"sum": sum_, "max": max_, "exp_max": exp_max, "in_sum": in_sum, "in_max": in_max}
     for role, tensor in states.items():
         check_blocks("SoftmaxFlashV2", role, tensor, size.rows, ("float32",))
@@ -179,8 +181,8 @@ def SoftmaxFlashV2(
             Sub(scale, old, blocks, count)
             Exp(scale, scale, count)
         Adds(largest, blocks, 0, count)
-        _exponentials(piece, largest)
-        _sums(piece, blocks)
+        exponentials(piece, largest)
+        sums_of(piece, blocks)
         if is_update:
             Mul(total, scale, old_total, count)
             Add(total, total, blocks, count)
@@ -208,13 +210,13 @@ def SoftmaxGrad(
     Raises:
         KernelError: As for SoftMax.
     """
-    size = _size_of("SoftmaxGrad", shape, dst, grad, src)
+    size = size_of("SoftmaxGrad", shape, dst, grad, src)
     if dst.dtype.itemsize != 4:
         raise KernelError(f"SoftmaxGrad of {dst.dtype}", "it takes float32: convert with Cast")
     for piece in pieces_of_rows("SoftmaxGrad", tmp, dst, grad, size, 1, used=(src,)):
         (blocks,) = piece.blocks
         result = src[piece.start * size.k :]
         rowwise(Mul, piece.y, piece.x, result, piece.size, -1)
-        _sums(piece, blocks)
+        sums_of(piece, blocks)
         rowwise(Sub, piece.y, piece.x, blocks, piece.size, 1)
         rowwise(Mul, piece.y, piece.y, result, piece.size, -1)

@@ -469,11 +469,10 @@ def DataCacheCleanAndInvalid(tensor: GlobalTensor, *, whole: bool = False) -> No
     A line that is never written back is the finding NOT_FLUSHED.
     """
     core = running()
-    core.note(Pipe.S, Kind.WORK, "DataCacheCleanAndInvalid")
-    if whole:
-        core.dirty_lines.clear()
-    else:
-        core.dirty_lines.pop((tensor.memory, tensor.address // LINE), None)
+    flush = core.note(Pipe.S, Kind.WORK, "DataCacheCleanAndInvalid")
+    for memory, line in list(core.dirty_lines) if whole else [(tensor.memory, tensor.address // LINE)]:
+        if core.dirty_lines.pop((memory, line), None) is not None:
+            memory.flushed[line] = flush, core.crossing
 
 
 def _check_overlap(core: Core, name: str, source: Range, target: Range) -> None:

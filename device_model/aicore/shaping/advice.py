@@ -1,9 +1,9 @@
 """Advice on how a kernel uses memory, from the addresses that a launch really used.
 
 The benefit of each advice is computed, not guessed: the launch is played again as if every line had followed the
-guideline, and the difference is the time saved. Bandwidth that no other copy needed, or a bank conflict behind a longer
-copy, saves nothing, and the text says so. The guidelines are the vendor's: copies of 16 KB or more, aligned to 512
-bytes in GM, and operands in different banks of the UB.
+guideline, and the difference is the time saved. Both times are those with an empty L2. Bandwidth that no other copy
+needed, or a bank conflict behind a longer copy, saves nothing, and the text says so. The guidelines are the vendor's:
+copies of 16 KB or more, aligned to 512 bytes in GM, and operands in different banks of the UB.
 """
 
 from collections import Counter
@@ -60,7 +60,7 @@ def advise(result: Result) -> list[Advice]:
     if result.timeline is None:
         raise ValueError("this launch has no times: it was stopped, or run without timing")
     lines = _lines(result.programs)
-    advice = []
+    found: list[tuple[Guideline, list[Case], _Mends]] = []
     for guideline, check in _CHECKS.items():
         mends: _Mends = {}
         cases, elsewhere = [], _Elsewhere()
@@ -70,8 +70,12 @@ def advise(result: Result) -> list[Advice]:
                 cases.append(Case(site, f"{line[0][1].name} ({line[0][1].pipe})", len(mended), what))
                 mends |= mended
         if cases:
-            saved_ns = result.timeline.duration_ns - _duration_with(result, mends)
-            advice.append(Advice(guideline, tuple(cases), saved_ns / 1000))
+            found.append((guideline, cases, mends))
+    cold_ns = _duration_with(result, {}) if found else 0
+    advice = [
+        Advice(guideline, tuple(cases), (cold_ns - _duration_with(result, mends)) / 1000)
+        for guideline, cases, mends in found
+    ]
     return sorted(advice, key=lambda each: -each.saved_us)
 
 

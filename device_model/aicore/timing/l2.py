@@ -21,9 +21,10 @@ _KEY_BITS = 44  # bits of a sector's number within its allocation; the bits abov
 class Cache:
     """The sectors of GM in a cache of *nbytes*, and which of them are dirty."""
 
-    __slots__ = ("_bases", "_dirty", "_held", "_present", "_room")
+    __slots__ = ("_bases", "_dirty", "_held", "_present", "_room", "nbytes")
 
     def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
         self._room = nbytes // SECTOR
         self._held = 0
         self._bases: dict[Hashable, int] = {}

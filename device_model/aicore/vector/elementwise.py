@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from device_model.aicore.core.names import RoundMode
-from device_model.aicore.core.tensors import LocalTensor
+from device_model.aicore.core.tensors import LARGEST, LocalTensor
 from device_model.aicore.core.unknown import Unknown
 from device_model.aicore.vector.casts import CASTS, cast
 from device_model.aicore.vector.masks import (
@@ -119,7 +119,19 @@ def elementwise(
         tuple(part for tensor, access in reads for part in access.ranges(tensor.memory, tensor.address)),
         written.ranges(dst.memory, dst.address),
         _work(compute, dst, written, reads, stepwise=stepwise),
+        _saturation(dst, written) if dst.dtype.name in LARGEST else None,
     )
+
+
+def _saturation(dst: LocalTensor, written: Access) -> Compute:
+    """Return a function that makes results finite: infinity becomes the largest number, and NaN becomes 0."""
+    out, largest = dst.view, LARGEST[dst.dtype.name]
+
+    def saturate() -> None:
+        results = out[written.where].astype(np.float32)
+        out[written.where] = np.nan_to_num(results, nan=0.0, posinf=largest, neginf=-largest).astype(out.dtype)
+
+    return saturate
 
 
 def _work(

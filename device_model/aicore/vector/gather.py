@@ -106,6 +106,81 @@ def Gather(
     issue(("Gather", dst, src, src_offset, src_base_addr, mask, repeat_time, dst_rep_stride), plan)
 
 
+class GatherRepeatParams(NamedTuple):
+    """How the results of Gatherb lie (Ascend C: GatherRepeatParams).
+
+    Attributes:
+        dst_blk_stride: From one block of a repeat to the next, in blocks of 32 bytes; 0 means 1.
+        dst_rep_stride: From one repeat to the next, in the same way.
+    """
+
+    dst_blk_stride: int = 1
+    dst_rep_stride: int = 8
+
+
+_GATHERED = GatherRepeatParams()
+
+
+def Gatherb(
+    dst: LocalTensor,
+    src: LocalTensor,
+    offset: LocalTensor,
+    repeat_time: int,
+    repeat_params: GatherRepeatParams = _GATHERED,
+) -> None:
+    """Gather blocks of 32 bytes by byte offsets, eight in each repeat (Ascend C: Gatherb).
+
+    Runs on the vector pipe.
+
+    Args:
+        dst: The tensor to write, in UB: uint16 or uint32.
+        src: The tensor to read, of the same type, and not dst.
+        offset: uint32 offsets from the start of src in bytes, multiples of 32: eight for each repeat.
+        repeat_time: The number of repeats, 0 to 255.
+        repeat_params: How the results lie.
+
+    Raises:
+        KernelError: An offset lies outside src or is not a multiple of 32, or a type or number is impossible.
+    """
+
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
+        check_type("Gatherb", "dst", dst, ("uint16", "uint32"))
+        check_type("Gatherb", "src", src, (dst.dtype.name,))
+        check_type("Gatherb", "offset", offset, ("uint32",))
+        itemsize, lanes = dst.dtype.itemsize, lanes_of(dst)
+        stride = repeat_params.dst_blk_stride or 1
+        written = access_of(itemsize, lanes, lanes, repeat_time, (stride, repeat_params.dst_rep_stride))
+        offsets = access_of(4, 8, 8, repeat_time, (1, 1))
+        for role, tensor, access in (("dst", dst, written), ("offset", offset, offsets)):
+            check_reach("Gatherb", role, tensor, access)
+        if src.address < dst.address + dst.nbytes and dst.address < src.address + src.nbytes:
+            raise KernelError(f"Gatherb from {src!r} to {dst!r}", "they must not overlap")
+        view, out, table, count = src.view, dst.view, offset.view, repeat_time * 8
+        unit.core.check_values(f"Gatherb by the offsets in {offset!r}")
+
+        def compute() -> None:
+            at = table[:count].astype(np.int64)
+            wrong = at[(at + BLOCK > src.nbytes) | (at % BLOCK != 0)]
+            if wrong.size:
+                raise KernelError(
+                    f"Gatherb: offset {wrong[0]} from {src!r}",
+                    f"offsets are bytes, multiples of {BLOCK}, up to {src.nbytes - BLOCK}",
+                )
+            places = (at // itemsize)[:, None] + np.arange(BLOCK // itemsize)
+            out[written.where] = view[places.ravel()]
+
+        # Not measured: assumed to take a cycle for each repeat, as instructions that read whole blocks do.
+        return VectorPlan(
+            "Gatherb",
+            plain_cost(unit.core, "Gatherb", repeat_time),
+            (src.span, (offset.memory, offset.address, offset.address + count * 4)),
+            written.ranges(dst.memory, dst.address),
+            compute,
+        )
+
+    issue(("Gatherb", dst, src, offset, repeat_time, repeat_params), plan)
+
+
 # Patterns 1 to 7: which elements of each pair, each four, or all.
 _PATTERNS = {1: (0, 2), 2: (1, 2), 3: (0, 4), 4: (1, 4), 5: (2, 4), 6: (3, 4), 7: (0, 1)}
 

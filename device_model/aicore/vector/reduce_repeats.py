@@ -180,6 +180,9 @@ def PairReduceSum(
     _each("PairReduceSum", np.add, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride, group=2)
 
 
+ReducePairElem = PairReduceSum  # the newer name; a sum is all that it does
+
+
 def _blocks(name: str, combine: np.ufunc, dst: LocalTensor, src: LocalTensor, *rest: Any) -> None:
     _each(name, combine, dst, src, *rest, group=BLOCK // src.dtype.itemsize)
 

@@ -40,7 +40,7 @@ class Cost(NamedTuple):
 class VectorPlan:
     """One instruction on given operands, ready to be issued."""
 
-    __slots__ = ("compute", "conflict", "cycles", "name", "reads", "startup", "writes")
+    __slots__ = ("compute", "conflict", "cycles", "name", "reads", "saturate", "startup", "writes")
 
     def __init__(
         self,
@@ -49,12 +49,14 @@ class VectorPlan:
         reads: tuple[Range, ...],
         writes: tuple[Range, ...],
         compute: Callable[..., object],
+        saturate: Callable[[], object] | None = None,
     ) -> None:
         self.name = name
         self.startup, self.cycles, self.conflict = cost
         self.reads = reads
         self.writes = writes
         self.compute = compute
+        self.saturate = saturate  # makes its results finite, where the type of dst can be infinite
 
     def __repr__(self) -> str:
         return f"<VectorPlan {self.name}: {self.startup} + {self.cycles} cycles>"
@@ -96,6 +98,8 @@ class VectorUnit:
 
     def issue(self, plan: VectorPlan, compute: Callable[[], object]) -> None:
         """Issue *plan*; *compute* does its work."""
+        if self.core.saturates and plan.saturate is not None:
+            compute = _both(compute, plan.saturate)
         dependent = self._dependent.get(plan)
         if dependent is None:
             dependent = self._dependent[plan] = {}
@@ -113,6 +117,14 @@ class VectorUnit:
         self._in_flight.appendleft((plan, issued))
         if plan.conflict is not None:
             self.core.program.conflicts[issued] = plan.conflict
+
+
+def _both(first: Callable[[], object], then: Callable[[], object]) -> Callable[[], object]:
+    def run() -> None:
+        first()
+        then()
+
+    return run
 
 
 def vector_unit() -> VectorUnit:

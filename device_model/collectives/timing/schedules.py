@@ -1,9 +1,10 @@
 """The steps of each algorithm, between ranks.
 
-In a ring each rank has a part. Its channels pass on a piece of each part, one part after the other, and then begin anew
-with the next piece: a *round*. What a round takes beyond its transfers, such as copying from the buffer of the channel
-to the program's, leaves the links idle if all channels do it at the same time, as they do at first. Later they drift
-apart, and one channel sends while another copies. So the idle time grows with the number of rounds, but more slowly.
+In a ring each rank has a part. Its channels pass on a piece of each part, one part after the other, and then begin
+again with the next piece: a *round*. What a round takes beyond its transfers, such as copying from the buffer of the
+channel to the program's, leaves the links idle if all channels do it at the same time, as they do at first. Later they
+drift apart, and one channel sends while another copies. So the idle time grows with the number of rounds, but more
+slowly.
 """
 
 from itertools import pairwise

@@ -2,7 +2,7 @@
 
 Functions are not copied into their callers: lanes that call one from different places meet in it. A call puts the
 number of the block behind it into a register of the function, and `ret` sends each lane there. A function that is
-called while it runs would lose it, so `with_stack` writes such functions anew before.
+called while it runs would lose it, so `with_stack` writes such functions again before.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,7 @@
 """The stack of functions that call themselves, at once or through others.
 
 The registers and variables of a function have one place, so a function that runs inside itself would lose them. The
-text of such a function is written anew, with a stack in local memory:
+text of such a function is written again, with a stack in local memory:
 
 * At its beginning it takes a frame of the stack. Its local variables, parameters and results are there.
 * Before a call that may come back to it, it stores the registers that it needs behind the call, and the place to which
@@ -116,7 +116,7 @@ class _Framed:
         }
 
     def written(self) -> Function:
-        """Return the function with its text written anew."""
+        """Return the function with its text written again."""
         own = self._function
         text = [*(own.body or ()), _instruction("ret", _last_line(own))]
         begin, end = self._copies(text, own.parameters, is_back=False), self._copies(text, own.results, is_back=True)

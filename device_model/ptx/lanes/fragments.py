@@ -71,7 +71,7 @@ class Fragments:
         for others in (self.at, self._meetings.waiting):
             if place in others:
                 lanes = self._joined(others.pop(place), lanes)
-        if place > self._from and place in self._loops:  # the loop begins anew
+        if place > self._from and place in self._loops:  # the loop begins again
             self._loops[place].rounds = 0
         self.at[place] = lanes
 

@@ -45,7 +45,7 @@ Write or paste a program, and run it. A whole script for `acl_py.run` can be a c
 
 
 def main(target: Path) -> None:
-    """Write the page to the folder *target*, which is made anew."""
+    """Write the page to the folder *target*, which is made again."""
     pyodide = find_pyodide()
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)

@@ -11,7 +11,20 @@
 # %% [markdown]
 # # Solutions of 10
 #
-# Each cell goes into the notebook, below the exercise with its number.
+# The first cell is a prediction with the mistakes that readers make; the page of the notebook shows it. Each other cell
+# goes into the notebook, below the exercise with its number.
+
+# %% tags=["guess"]
+prediction = teaching.predict(
+    {
+        "attention, one stream": 384,
+        "attention, two streams, one buffer": 244,
+        "attention, two streams, two buffers": 244,
+        "experts, one stream": 750,
+        "experts, eight streams": 200,
+    }
+)
+
 
 # %% tags=["solution"]
 async def solution_1(streams, run_expert):

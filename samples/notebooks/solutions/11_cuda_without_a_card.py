@@ -11,7 +11,21 @@
 # %% [markdown]
 # # Solutions of 11
 #
-# Each cell goes into the notebook, below the exercise with its number.
+# The first cell is a prediction with the mistakes that readers make; the page of the notebook shows it. Each other cell
+# goes into the notebook, below the exercise with its number.
+
+# %% tags=["guess"]
+prediction = teaching.predict(
+    {
+        "the stream of the kernel": "right",
+        "another stream": "old bytes",
+        "another stream, behind an event": "right",
+        "the default stream": "right",
+        "cuda.core: another stream": "old bytes",
+        "cuda.core: the default stream": "right",
+    },
+    choices=["right", "old bytes"],
+)
 
 
 # %% tags=["solution"]

@@ -11,7 +11,18 @@
 # %% [markdown]
 # # Solutions of 12
 #
-# Each cell goes into the notebook, below the exercise with its number.
+# The first cell is a prediction with the mistakes that readers make; the page of the notebook shows it. Each other cell
+# goes into the notebook, below the exercise with its number.
+
+# %% tags=["guess"]
+prediction = teaching.predict(
+    {
+        "all cards alike": 3_500,
+        "card 2 is slow": 5_100,
+        "a card is slow, each in its turn": 3_900,
+        "all are slow in every fourth step": 3_900,
+    }
+)
 
 # %% tags=["solution"]
 solution_1 = [70, 70, 46, 70]  # card 2 has two thirds of what the others have

@@ -11,7 +11,18 @@
 # %% [markdown]
 # # Solutions of 2
 #
-# Each cell goes into the notebook, below the exercise with its number.
+# The first cell is a prediction with the mistakes that readers make; the page of the notebook shows it. Each other cell
+# goes into the notebook, below the exercise with its number.
+
+# %% tags=["guess"]
+prediction = teaching.predict_table("""
+               legacy   blocking   per-thread   non-blocking
+legacy           w         w           w             w
+blocking         w         -           -             -
+per-thread       w         -           w             -
+non-blocking     w         -           -             -
+""")
+
 
 # %% tags=["solution"]
 async def solution_1(buffer, one, other):

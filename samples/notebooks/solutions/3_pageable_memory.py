@@ -11,7 +11,12 @@
 # %% [markdown]
 # # Solutions of 3
 #
-# Each cell goes into the notebook, below the exercise with its number.
+# The first cell is a prediction with the mistakes that readers make; the page of the notebook shows it. Each other cell
+# goes into the notebook, below the exercise with its number.
+
+# %% tags=["guess"]
+prediction = teaching.predict({"the first that waits": "64k+4"}, choices=list(SIZES))
+
 
 # %% tags=["solution"]
 async def solution_1(copy):

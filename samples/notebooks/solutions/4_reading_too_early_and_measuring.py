@@ -11,7 +11,26 @@
 # %% [markdown]
 # # Solutions of 4
 #
-# Each cell goes into the notebook, below the exercise with its number.
+# The first two cells are predictions with the mistakes that readers make; the page of the notebook shows them. Each
+# other cell goes into the notebook, below the exercise with its number.
+
+# %% tags=["guess"]
+prediction = teaching.predict(
+    {
+        "nothing": 0,
+        "StreamQuery(stream)": 0,
+        "SynchronizeEvent(before)": 42,
+        "work of 50 us": 0,
+        "work of 500 us": 42,
+        "SynchronizeEvent(behind)": 42,
+        "SynchronizeStream(stream)": 42,
+    },
+    choices=[0, 42],
+)
+
+# %% tags=["guess"]
+times = teaching.predict({"host clock around the launch": 100, "with SynchronizeStream": 110, "two events": 100})
+
 
 # %% tags=["solution"]
 async def solution_1(stream):

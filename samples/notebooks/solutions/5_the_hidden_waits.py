@@ -11,7 +11,30 @@
 # %% [markdown]
 # # Solutions of 5
 #
-# Each cell goes into the notebook, below the exercise with its number.
+# The first cell is a prediction with the mistakes that readers make; the page of the notebook shows it. Each other cell
+# goes into the notebook, below the exercise with its number.
+
+# %% tags=["guess"]
+prediction = teaching.predict(
+    {
+        "Malloc": "waits",
+        "MallocHost": "waits",
+        "MallocAsync": "returns",
+        "Free": "waits",
+        "Free of a non-blocking stream's memory": "returns",
+        "FreeAsync": "returns",
+        "FreeHost": "returns",
+        "HostRegister": "waits",
+        "HostUnregister": "returns",
+        "Memset": "waits",
+        "DestroyStream": "waits",
+        "DestroyEvent": "returns",
+        "SetDevice": "waits",
+        "GetMemInfo": "returns",
+    },
+    choices=["waits", "returns"],
+)
+
 
 # %% tags=["solution"]
 async def solution_1(streams, requests):

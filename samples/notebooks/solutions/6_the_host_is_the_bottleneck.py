@@ -11,7 +11,12 @@
 # %% [markdown]
 # # Solutions of 6
 #
-# Each cell goes into the notebook, below the exercise with its number.
+# The first cell is a prediction with the mistakes that readers make; the page of the notebook shows it. Each other cell
+# goes into the notebook, below the exercise with its number.
+
+# %% tags=["guess"]
+prediction = teaching.predict({"one stream": 25_000, "four streams": 100_000, "a graph": 25_000}, unit="steps/s")
+
 
 # %% tags=["solution"]
 async def solution_1(x, stream):

@@ -11,7 +11,15 @@
 # %% [markdown]
 # # Solutions of 7
 #
-# Each cell goes into the notebook, below the exercise with its number.
+# The first cell is a prediction with the mistakes that readers make; the page of the notebook shows it. Each other cell
+# goes into the notebook, below the exercise with its number.
+
+# %% tags=["guess"]
+prediction = teaching.predict(
+    {"await SynchronizeStream": 0, "a loop of StreamQuery": 10, "sleep between queries": 10, "a busy host": 0},
+    unit="times",
+)
+
 
 # %% tags=["solution"]
 async def solution_1(stream):

@@ -11,7 +11,24 @@
 # %% [markdown]
 # # Solutions of 8
 #
-# Each cell goes into the notebook, below the exercise with its number.
+# The first cell is a prediction with the mistakes that readers make; the page of the notebook shows it. Each other cell
+# goes into the notebook, below the exercise with its number.
+
+# %% tags=["guess"]
+prediction = teaching.predict(
+    {
+        "Memcpy to the host": "waits",
+        "MemcpyAsync from a NumPy array": "returns",
+        "MemcpyAsync to a NumPy array": "waits",
+        "MemcpyAsync to pinned memory": "returns",
+        "Free": "waits",
+        "FreeHost": "waits",
+        "DestroyStream": "returns",
+        "a kernel in the default stream": "waits",
+    },
+    choices=["waits", "returns"],
+)
+
 
 # %% tags=["solution"]
 async def solution_1(stream, device, host):

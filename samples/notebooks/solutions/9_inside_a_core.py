@@ -11,7 +11,14 @@
 # %% [markdown]
 # # Solutions of 9
 #
-# Each cell goes into the notebook, below the exercise with its number.
+# The first cell is a prediction with the mistakes that readers make; the page of the notebook shows it. Each other cell
+# goes into the notebook, below the exercise with its number.
+
+# %% tags=["guess"]
+prediction = teaching.predict(
+    {"910B1, 2 buffers": 3_600, "910B1, 3 buffers": 2_400, "H200, 2 stages": 8_500, "H200, 4 stages": 4_250}, unit="ns"
+)
+
 
 # %% tags=["solution"]
 def solution_1(x_gm, z_gm, a, b):

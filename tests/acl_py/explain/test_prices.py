@@ -205,12 +205,15 @@ def test_what_is_worth_less_than_a_percent_or_cannot_be_tried_goes_to_the_last_l
     assert sorted(each.answer is None for each in found) == [False, True]
     assert prices_text(found, []).splitlines() == [
         "findings: 2",
-        "  2 of them worth less than 1 % of the run, or without a price: step:2, step:4",
+        "  2 of them worth less than 1 % of the run, or without a price: step:2 (free), step:4 (synchronous copy)",
     ]
 
 
 def test_the_text_of_prices():
-    assert prices_text([], []) == "findings: none: no call and no operation waited without being asked to"
+    assert (
+        prices_text([], [])
+        == "findings: none: no call and no operation waited without being asked to (races: see the sanitizer)"
+    )
     asker = Asker(case(program(K, copy("g", "d", "A")), "cuda").noting("the run was measured"))
     found = prices(asker, asker.timeline)
     text = prices_text(found, notes_of_prices(asker, found))

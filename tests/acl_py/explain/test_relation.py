@@ -382,7 +382,7 @@ def recorded_and_promised(seed):
 
 
 def differing(recorded, calls, steps, relation):
-    """The pairs of operations that the relation has otherwise than the oracle, and the number of all pairs."""
+    """The pairs of operations that differ between the relation and the oracle, and the number of all pairs."""
     promises, pairs, differ = Promises(calls), 0, []
     entries = {call.index: call.entry for call in calls if call.entry is not None and call.entry.role == "work"}
     work = {site: entries[step] for site, step in steps.items() if step in entries}

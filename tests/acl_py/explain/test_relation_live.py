@@ -150,7 +150,7 @@ def recorded(author, path):
 
 
 def compared(seed, path):
-    """The pairs of kernels that the recording has otherwise than the live relation, and the number of those in order
+    """The pairs of kernels that differ between the recording and the live relation, and the number of those in order
     and of all.
     """
     timeline, promised = recorded(Author(seed), path)

@@ -1,8 +1,10 @@
 """The source of a run: statements by their lines, and calls that get another stream."""
 
+import linecache
+
 import pytest
 
-from acl_py.explain.source import Source
+from acl_py.explain.source import Source, _statements
 from acl_py.trace.rows.timeline import Call, Timeline
 
 IN_STREAM = {  # a line, and the same one in the stream `own`
@@ -21,8 +23,8 @@ IN_STREAM = {  # a line, and the same one in the stream `own`
 }
 
 
-def source_of(path, line=1):
-    return Source(Timeline(calls=[Call("LaunchKernel", 0, 1, str(path), line, "task 1")]))
+def source_of(path, line=1, function=""):
+    return Source(Timeline(calls=[Call("LaunchKernel", 0, 1, str(path), line, "task 1", function=function)]))
 
 
 @pytest.mark.parametrize("line", IN_STREAM)
@@ -31,6 +33,19 @@ def test_a_call_gets_another_stream_if_it_is_known_how(tmp_path, line):
     path.write_text(line, encoding="utf-8")
     asynchronous = "Memset(" in line or "memcpy(" in line
     assert source_of(path).in_stream("program.py:1", "own", asynchronous=asynchronous) == IN_STREAM[line]
+
+
+def test_a_launch_of_numba_has_its_threads_before_its_stream(tmp_path):
+    path = tmp_path / "program.py"
+    streams = []
+    for launch in ("scale[grid, TPB](x)", "scale[grid, TPB, s](x)"):
+        path.write_text(launch, encoding="utf-8")
+        linecache.checkcache(str(path))
+        _statements.cache_clear()
+        source = source_of(path, function="cuLaunchKernel")
+        assert source.in_stream("program.py:1", "own", asynchronous=False) == "scale[grid, TPB, own](x)"
+        streams.append(source.stream("program.py:1"))
+    assert streams == ["", "s"]
 
 
 def test_a_statement_of_several_lines_is_one(tmp_path):

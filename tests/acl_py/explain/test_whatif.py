@@ -129,7 +129,7 @@ def test_names_of_kernels_may_have_commas():
         ("cores=0", "cores=0: the value must be a whole number from 1 to 4,096"),
         ("cores=²", "cores=²: the value must be a whole number"),
         ("streams=1025", "streams=1025: the value must be a whole number from 1 to 1,024"),
-        ("device=h300", "device=h300: there is no profile 'h300'; there are ascend310"),
+        ("device=h300", "device=h300: there is no profile 'h300'; did you mean h200? There are ascend310"),
         ("queue-depth=deep", "queue-depth=deep: the value must be a whole number"),
     ],
 )

@@ -14,7 +14,7 @@ RUNS = 3  # of each program, with other bytes of the host each time
 
 
 async def in_streams(steps, streams, buffers):
-    """Return what runs *steps*: it queues them anew each time."""
+    """Return what runs *steps*: it queues them again each time."""
 
     async def again():
         await queue(steps, streams, buffers)

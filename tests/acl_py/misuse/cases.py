@@ -1479,7 +1479,7 @@ case(
 case(
     "scripts",
     "A script that is both a module and a program",
-    "from acl_py.cli import run_command\nrun_command('script', is_module=True, is_text=True)",
+    "from acl_py.cli import run_command\nrun_command('script', is_module=True, is_text=True, context=None)",
     typer.BadParameter,
     "-m and -c exclude each other",
 )

@@ -14,17 +14,19 @@ CORES = "Core kernels"
 HEAD = """\
 # Errors
 
-This page lists {count} mistakes. Each has the code that makes it and the message that it gets. Messages name lines of
+The pages below list {count} mistakes, each with the lines that make it and its message. Messages name lines of
 `example.py`, which begins with these two:
 
 ```python
 {prelude}
 ```
 
-Kernels are called `work` and `double`, and `call(stream)` queues one for a node of a graph. The device has a few
-megabytes. The rules are CUDA's, unless the title of a mistake names others. A call that fails changes nothing, and the
-program can go on. If the device itself has failed, it can go on after `ResetDevice()`. `acl-py explain-error CODE`
-explains a code. `python -m tests.acl_py.misuse` writes these pages, and a test compares them with what it prints.
+In these lines, kernels are called `work` and `double`, and `call(stream)` queues one for a node of a graph. The device
+has a few megabytes. The rules are those of CUDA, unless the title of a mistake names others.
+
+A call that fails changes nothing, and the program can go on. If the device itself has failed, the program can go on
+after `ResetDevice()`. `acl-py explain-error CODE` explains a code. `python -m tests.acl_py.misuse` writes these pages,
+and a test compares them with what it prints.
 
 {listed}
 """
@@ -49,7 +51,7 @@ to standard error. Each of these {len(ACCUSED)} kernels begins in the first line
 TAIL = """\
 ## All codes
 
-Those that a simulation can give, without fault rules; `acl-py explain-error` knows the other {others}, too.
+The codes that a simulation can give without fault rules; `acl-py explain-error` also knows {others} others.
 
 | code | CUDA | ACL | what is wrong |
 | --- | --- | --- | --- |

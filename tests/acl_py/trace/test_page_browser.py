@@ -17,6 +17,7 @@ import acl_py
 from acl_py import Cost, MemcpyKind
 from acl_py.trace.page import Finding, Page, PathPart, Run
 from acl_py.trace.rows.timeline import Call, Operation, Timeline
+from acl_py.trace.views.colours import COLOURS
 from device_model.completions import Why
 
 pytestmark = pytest.mark.slow
@@ -328,3 +329,19 @@ def test_a_notebooks_frame_shows_the_page(browser, tmp_path):
     page.goto((tmp_path / "notebook.html").as_uri())
     assert page.frame_locator("iframe").locator("h1").inner_text() == "a run"
     page.close()
+
+
+def test_a_page_that_is_folded_away_is_drawn_when_it_is_unfolded(opened, tmp_path):
+    """As below a picture of a notebook: until then it has no size."""
+    run = Run("a run", timeline_of())
+    page = opened(run)
+    folded = tmp_path / "folded.html"
+    folded.write_text(f"<details><summary>more</summary>{Page([run])._repr_html_()}</details>", encoding="utf-8")
+    page.goto(folded.as_uri())
+    frame = page.locator("iframe").element_handle().content_frame()
+    frame.wait_for_function("chart.onDraw !== undefined")
+    assert frame.evaluate("chart.width * chart.height") == 0
+    page.click("summary")
+    frame.wait_for_function("chart.width * chart.height > 0 && overview.width > 0")
+    frame.wait_for_function("!chart.isWaiting")
+    assert COLOURS["kernel"] in pixels(frame)

@@ -14,7 +14,8 @@ from device_model.aicore.runner import Result
 class Row:
     """A published time, and how to get ours: *run* does 1/*share* of the work, whose time grows with it.
 
-    *reads* is what was published: the mean time of the cores (aiv_time), or of the whole task. *fitted*: constants of
+    *reads* is what was published: the mean time of the cores (aiv_time), that of the whole task, or of several launches
+    beside each other that of the one whose result it is ("launch"). *fitted*: constants of
     the profiles were fitted on this row.
     """
 
@@ -30,9 +31,13 @@ class Row:
 
     def us(self) -> tuple[float, dict[str, float]]:
         """Our time, and those of its pipes."""
-        timeline = self.run().timeline
+        result = self.run()
+        timeline = result.timeline
         assert timeline is not None
         busy = {name: us * self.share for name, us in timeline.busy_us.items()}
+        if self.reads == "launch":
+            cycles = max(timeline.free_cycles[timeline.core_of(program)] for program in result.programs)
+            return cycles * timeline.ns_per_cycle / 1000, busy
         if self.reads != "task":
             return busy[self.reads], busy
         cores = next(us for name, us in timeline.busy_us.items() if name.endswith("_time"))

@@ -317,4 +317,4 @@ def on_card(product: Product, card: str, cores: int) -> Result:
     a, b = operands(product)
     c = np.zeros((product.m, product.n), product.out)
     args = a, laid(product, b), c, product
-    return run(multiply, cores, args, load(card).aicore, kind=KernelType.AIC_ONLY, hazards=False)
+    return run(multiply, cores, args, load(card).aicore, kind=KernelType.AIC_ONLY, hazards=False, values=False)

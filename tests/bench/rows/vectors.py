@@ -1,4 +1,4 @@
-"""Kernels of vector cores whose times were published, each written anew from its description: GELU and ND to NZ (CANN's
+"""Kernels of vector cores whose times were published, written again from their descriptions: GELU and ND to NZ (CANN's
 best practices), TurboQuant's compression (ops-nn), and a product with four numbers (mhc_post).
 
 Each has what its page says of cores, tiles, buffers and flags. Their `*_on_card` run them with zeros, without values.
@@ -29,6 +29,7 @@ BLOCK = 32
 CENTROIDS, NORM = 16, 16  # of TurboQuant: numbers of the code, and floats between the norms of two tokens
 MOST_TOKENS = 12  # that one instruction covers
 TALL = 144  # rows of a tile that becomes NZ
+TILE = 8192  # floats of a tile of mhc_post
 
 
 def parts(size: int, count: int, number: int) -> tuple[int, int]:
@@ -294,6 +295,33 @@ def times_four(x: Any, h: Any, out: Any, tokens: int, wide: int, tall: int) -> N
         come.FreeTensor(a)
 
 
+def times_one_of_four(x: Any, h: Any, out: Any, batch: int, size: int, tile: int) -> None:
+    """The same results, batch by batch: a core has one batch and one of the four numbers, and then another pair."""
+    x, h, out = (GlobalTensor(single).SetGlobalBuffer(each) for each in (x, h, out))
+    pipe, come, go = TPipe(), TQue(TPosition.VECIN, 2), TQue(TPosition.VECOUT, 2)
+    pipe.InitBuffer(come, 2, tile * 4)
+    pipe.InitBuffer(go, 2, tile * 4)
+    buffer = TBuf(TPosition.VECCALC)
+    pipe.InitBuffer(buffer, BLOCK)
+    numbers = buffer.Get(single)
+    DataCopy(numbers, h, 8)
+    PipeBarrier(PIPE_ALL)
+    for pair in range(GetBlockIdx(), 4 * batch, GetBlockNum()):
+        factor = numbers.GetValue(pair % 4)
+        for first in range(0, size, tile):
+            count = min(tile, size - first)
+            a = come.AllocTensor(single)
+            DataCopy(a, x[pair // 4 * size + first], count)
+            come.EnQue(a)
+            a, b = come.DeQue(single), go.AllocTensor(single)
+            Muls(b, a, factor, count)
+            go.EnQue(b)
+            come.FreeTensor(a)
+            b = go.DeQue(single)
+            DataCopy(out[pair * size + first], b, count)
+            go.FreeTensor(b)
+
+
 def on_card(kernel: Any, card: str, cores: int, *args: Any, launches: int = 1) -> Result:
     """Run *kernel* on *cores* vector cores of a card, and return the last of *launches* in a row."""
     spec = load(card).aicore
@@ -322,6 +350,14 @@ def compress_on_card(card: str, tokens: int, wide: int, cores: int, batch: int =
     return on_card(compress, card, -(-tokens // each), *args, tokens, wide, min(batch, each))
 
 
-def times_four_on_card(card: str, tokens: int, wide: int, cores: int) -> Result:
-    args = np.zeros((tokens, wide), single), np.zeros(8, single), np.zeros((4, tokens, wide), single)
-    return on_card(times_four, card, cores, *args, tokens, wide, max(1, 8192 // wide), launches=2)
+def times_four_on_card(card: str, batch: int, tokens: int, wide: int, cores: int) -> Result:
+    """By pairs of batch and number, or each token once: the page's rule is 4 MB of results of a batch, and 16 batches.
+
+    Published are launches in a row, so it is the second of two.
+    """
+    size = tokens * wide
+    x, h, out = np.zeros((batch, size), single), np.zeros(8, single), np.zeros((4, batch, size), single)
+    if size * 4 * 4 >= 4 << 20 and batch >= 16:
+        args = x, h, out, batch * tokens, wide, max(1, TILE // wide)
+        return on_card(times_four, card, cores, *args, launches=2)
+    return on_card(times_one_of_four, card, min(cores, 4 * batch), x, h, out, batch, size, TILE, launches=2)

@@ -1,4 +1,4 @@
-"""One event is recorded for two copies, and the consumer of the first waits after the event has been recorded anew
+"""One event is recorded for two copies, and the consumer of the first waits after the event has been recorded again
 on another stream."""
 
 import acl_py as acl

@@ -28,7 +28,7 @@ class Part:
         return "array", name
 
     def add(self, name, text, grid, block, arguments, *, entry="k", shared=0):
-        """Add a kernel. Its module is loaded anew if it has variables that a kernel before may have changed."""
+        """Add a kernel. Its module is loaded again if it has variables that a kernel before may have changed."""
         self.jobs.append({
             "name": name, "text": self.text(text), "entry": entry, "grid": grid, "block": block, "shared": shared,
             "arguments": arguments, "is_fresh": ".global .align" in text,

@@ -15,7 +15,7 @@ value or `does` something else raises AclError, the caller gets the code.
 
 import inspect
 import operator
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextvars import copy_context
 from math import ldexp
 from types import GenericAlias
@@ -254,6 +254,16 @@ def _positional(signature: inspect.Signature) -> inspect.Signature:
     return signature.replace(parameters=parameters)
 
 
+def _advice(value: object) -> Iterator[str]:
+    """Yield what to pass in place of *value* where an address belongs, if it has one or is a pair that has one."""
+    if isinstance(value, tuple):
+        yield "functions of acl return (value, ret): pass the value alone"
+    elif isinstance(value, bytes):
+        yield "pass its address: acl.util.bytes_to_ptr(data)"
+    elif hasattr(value, "__array_interface__") and getattr(value, "ndim", False):  # numbers of NumPy have one, too
+        yield "pass its address: acl.util.numpy_to_ptr(array)"
+
+
 class _Reader:
     """Reads the arguments that are not as they should be already, or says what is wrong with them."""
 
@@ -301,7 +311,10 @@ class _Reader:
             return self._whole(place, letter, value)
         if not isinstance(value, kind):
             if letter not in "yld":
-                raise self._error(f"argument {place} is not {_WORDS[letter]} but of type {type(value).__name__}")
+                error = self._error(f"argument {place} is not {_WORDS[letter]} but of type {type(value).__name__}")
+                for advice in _advice(value) if letter == "k" else ():
+                    error.add_note(advice)
+                raise error
             wrong = WrongContainerError(f"argument {self._places(letter)} is not {_WORDS[letter]}")
             wrong.add_note(f"{self._name}: argument {place} is of type {type(value).__name__}")
             raise wrong

@@ -169,8 +169,8 @@ def _extent(buffer: Buffer, nbytes: int) -> Extent:
 def reachable(runtime: Runtime, address: int, nbytes: int, role: str, *, is_written: bool = False) -> Buffer:
     """The *nbytes* at *address*, which the device can reach; *role* is what the caller calls them.
 
-    On a board without a host, the program's own memory is the device's too, so any address of it will do. What acl.util
-    was given there is kept for as long as the work may use it.
+    On a board without a host, the program's own memory is the device's too, so any address of it is accepted. What
+    acl.util was given there is kept for as long as the work may use it.
 
     Raises:
         AclError: there is no such memory, or it is pageable memory of a host, or it cannot be written.

@@ -17,7 +17,7 @@ or in Python:
     def add_custom(x, y, z, length):
         z[...] = x + y
 
-The function gets arrays and numbers and writes to its outputs. A kernel of acl_py.asc or of acl_py will do as well.
+The function gets arrays and numbers and writes to its outputs. A kernel of acl_py.asc or of acl_py works as well.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -71,7 +71,7 @@ def _of_graph(here: Session, content: bytes, path: str, name: str | None) -> Mod
     try:
         description, onnx = graph_files.unpack(content)
     except graph_files.GraphFileError as error:
-        warn(f"{path}: {error}", "write it anew with acl-py atc, or copy it again")
+        warn(f"{path}: {error}", "write it again with acl-py atc, or copy it again")
         raise here.error(MODEL_DATA_SIZE_INVALID, f"{path}: {error}") from error
     building = import_late(f"{__package__}.graphs.building")
     try:

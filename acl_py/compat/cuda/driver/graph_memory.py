@@ -34,7 +34,7 @@ async def get_attribute(driver: Driver, ordinal: int, attribute: int, place: int
 
 @answers("cuDeviceSetGraphMemAttribute")
 async def set_attribute(driver: Driver, ordinal: int, attribute: int, place: int) -> None:
-    """Let the highest number of bytes begin anew."""
+    """Let the highest number of bytes begin again."""
     memory, number = _memory(driver, ordinal)
     if attribute not in _HIGH or any(own_memory.read(place, 8)):
         raise RefusedError(INVALID_VALUE, f"the attribute {attribute} of the memory of graphs can only be set to 0")

@@ -1,4 +1,4 @@
-"""A profiler that ends after each few operators and begins anew in a folder of its own, and reads what it has found."""
+"""A profiler that ends after each few operators, begins again in its own folder, and reads what it has found."""
 
 import csv
 import glob

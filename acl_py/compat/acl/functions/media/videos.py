@@ -218,7 +218,7 @@ async def _send(here: Session, handle: int, source: int, target: int, descriptio
 
 
 def _taken(here: Session, stream: CodecStream) -> bytes:
-    """A copy of the bytes of a frame as they are now: scripts have one buffer for all frames, and fill it anew."""
+    """A copy of the bytes of a frame as they are now: scripts have one buffer for all frames, and fill it again."""
     buffer = here.place(stream.data, stream.size, "the frame")
     allocation, start, stop = buffer.allocation, buffer.offset, buffer.offset + buffer.nbytes
     if allocation.space is Space.PAGEABLE:

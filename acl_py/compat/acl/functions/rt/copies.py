@@ -37,7 +37,7 @@ def _ends(
     if not dst or not src:
         raise here.error(INVALID_PARAM, "an address is 0")
     if count > most:
-        raise here.error(PARAM_INVALID, f"{count} bytes do not fit into {most}")
+        raise here.error(PARAM_INVALID, f"count is {count} bytes, and dest_max, the room at dst, is {most}")
     to, source = _place(here, dst, count, "dst"), _place(here, src, count, "src")
     if (kind, to.allocation.space, source.allocation.space) in CONTRADICTED:
         _tell_contradicted(here, kind, to, source, queues=queues)
@@ -141,7 +141,7 @@ def _filled(here: Session, address: int, most: int, count: int) -> Any:
     if not address:
         raise here.error(INVALID_PARAM, "the address is 0")
     if count > most:
-        raise here.error(PARAM_INVALID, f"{count} bytes do not fit into {most}")
+        raise here.error(PARAM_INVALID, f"count is {count} bytes, and max_count, the room at the address, is {most}")
     return _place(here, address, count, "dst") if count else address
 
 

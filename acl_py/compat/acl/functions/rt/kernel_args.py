@@ -82,7 +82,7 @@ class KernelArgs:
         return range(start, self.used)
 
 
-# The vendor's runtime has one list for each thread, which each kernel_args_init() begins anew.
+# The vendor's runtime has one list for each thread, which each kernel_args_init() begins again.
 _of_thread = threading.local()
 
 

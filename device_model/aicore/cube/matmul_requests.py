@@ -1,0 +1,122 @@
+"""What a vector core asks of the cube core of its block for a Matmul object, and how the cube core serves it.
+
+A request is a message and a cross-core flag. A flag back says that it is done. While a vector core works on a piece of
+C, the cube core computes the next one.
+"""
+
+from collections import deque
+from typing import Any, NamedTuple
+
+from device_model.aicore.core.machine import Core
+from device_model.aicore.core.names import CoreType, Pipe
+from device_model.aicore.core.tensors import GlobalTensor
+from device_model.aicore.cube.matmul_cube import Cube, Job
+from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
+from device_model.aicore.moving.atomics import SetAtomicAdd, SetAtomicMax, SetAtomicMin, SetAtomicNone
+from device_model.kernel.findings import KernelError
+
+ASK, ANSWER = 0, 1  # cross-core flags
+MESSAGE_WORDS = 8  # words of 8 bytes, one cache line, written and read by the scalar pipes
+
+
+class Message(NamedTuple):
+    """A request of a vector core: a piece of *job* to *dst*, all pieces (*piece* None), or the end (*job* None)."""
+
+    job: Job | None
+    piece: int | None = None
+    dst: GlobalTensor | None = None
+    row: int = 0  # elements from one row of dst to the next
+    atomic: int = 0  # how C is combined with the contents of dst
+    others: "tuple[Message, ...]" = ()  # whole products that follow, of a batch
+
+
+# What enAtomic means: 0 overwrites.
+_ATOMICS = {1: SetAtomicAdd, 2: SetAtomicMax, 3: SetAtomicMin}
+
+
+def vectors_of(core: Core) -> list[Core]:
+    """Return the vector cores of the block of *core*."""
+    block = core.program.block
+    return [each for each in core.crossing.cores if each.core_type is CoreType.AIV and each.program.block == block]
+
+
+def serve(core: Core, cube: Cube, vectors: int) -> None:
+    """Serve the requests of the vector cores of the block until all of them have ended."""
+    mail = core.crossing.mail
+    block = core.program.block
+    ahead: dict[int, _Ahead] = {}  # for each vector core, the piece computed before it asked
+    has_ended = False
+    while not has_ended:
+        CrossCoreWaitFlag(ASK)
+        core.scalar += MESSAGE_WORDS * core.spec.get_value
+        messages = [mail["ask", block, sub].popleft() for sub in range(vectors)]
+        has_ended = all(message.job is None for message in messages)
+        # Pieces that are there leave L0C before others are computed.
+        for sub, message in enumerate(messages):
+            if sub in ahead:
+                known = ahead.pop(sub)
+                if message[:2] == known[:2]:
+                    _store(cube, message, known.result)
+                    messages[sub] = message._replace(dst=None)
+        for message in messages:
+            if message.dst is not None:
+                compute(cube, message)
+        for sub in range(vectors):
+            mail.setdefault(("answer", block, sub), deque()).append(has_ended)
+        CrossCoreSetFlag(2, Pipe.FIX, ANSWER)
+        for sub, message in enumerate(messages):
+            if message.piece is not None and len(ahead) < cube.results:
+                down, across = cube.pieces(message.job)
+                following = message.piece + 1
+                if following < down * across:
+                    result = cube.compute(message.job, following % down, following // down)
+                    ahead[sub] = _Ahead(message.job, following, result)
+    cube.close()
+
+
+class _Ahead(NamedTuple):
+    """A piece that was computed before its request."""
+
+    job: Job
+    piece: int
+    result: Any
+
+
+def compute(cube: Cube, message: Message) -> None:
+    """Compute and store the piece that *message* requests, or all pieces."""
+    assert message.job is not None
+    assert message.dst is not None
+    down, across = cube.pieces(message.job)
+    if message.piece is not None:
+        _store(cube, message, cube.compute(message.job, message.piece % down, message.piece // down))
+        return
+    for index in range(down * across):
+        at = index % down * cube.tiling.base_m * message.row + index // down * cube.tiling.base_n
+        compute(cube, message._replace(piece=index, dst=message.dst[at:]))
+    for other in message.others:
+        compute(cube, other)
+
+
+def checked_atomic(en_atomic: int) -> int:
+    """Return *en_atomic*; raise KernelError if it is no such number."""
+    if en_atomic not in (0, *_ATOMICS):
+        raise KernelError(
+            f"en_atomic {en_atomic!r}", "0 overwrites, 1 adds, 2 keeps the larger and 3 the smaller number"
+        )
+    return en_atomic
+
+
+def _store(cube: Cube, message: Message, result: Any) -> None:
+    job, index, dst, row, atomic, _ = message
+    assert job is not None
+    assert index is not None
+    assert dst is not None
+    down, _ = cube.pieces(job)
+    column = index // down
+    m = min(cube.tiling.base_m, job.m - index % down * cube.tiling.base_m)
+    n = min(cube.tiling.base_n, job.n - column * cube.tiling.base_n)
+    if atomic:
+        _ATOMICS[atomic](dst.dtype)
+    cube.store(result, job, column, dst, m, n, row)
+    if atomic:
+        SetAtomicNone()

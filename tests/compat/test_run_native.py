@@ -1,0 +1,98 @@
+"""`acl-py run` with programs of verbs: what its options mean for their simulations, and what it tells of them."""
+
+from textwrap import dedent
+
+import pytest
+
+from tests import forks
+from tests.acl_py.pages import data_of
+
+PROGRAM = """\
+    import acl_py as acl
+
+    async def main():
+        stream = await acl.CreateStream()
+        buffer, pinned = await acl.Malloc(4096), await acl.MallocHost(4096)
+        await acl.MemcpyAsync(buffer, 4096, pinned, 4096, acl.MemcpyKind.HOST_TO_DEVICE, stream)
+        await acl.SynchronizeStream(stream)
+
+    sim = acl.run(main, device="h200"{more})
+    """
+SAYS = (
+    "import acl_py.simulation as s\nbuild = s.build\n"
+    "s.build = lambda o: print(o.device, o.rules, o.overlay) or build(o)\n"
+)
+
+
+def run(folder, text, *options, warnings="error::RuntimeWarning"):
+    (folder / "program.py").write_text(dedent(text))
+    return forks.run("-W", warnings, "-m", "acl_py", "run", *options, "program.py", cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "ran_on"),
+    [
+        ((), "h200 None None"),
+        (("--device", "ascend310p3"), "ascend310p3 None None"),
+        (("--rules", "cuda_per_thread"), "h200 cuda_per_thread None"),
+        (("--device", "h200", "--overlay", "torch"), "h200 None torch"),
+    ],
+)
+def test_the_command_line_names_the_device_of_a_program_of_verbs(tmp_path, options, ran_on):
+    """As ACL_PY_DEVICE does: whatever the program says."""
+    done = run(tmp_path, SAYS + dedent(PROGRAM.format(more="")), *options)
+    assert (done.returncode, done.stdout.strip()) == (0, ran_on), done.stderr
+
+
+def test_what_the_project_says_is_for_programs_that_say_nothing(tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.acl_py]\ndevice = "ascend310p3"\n')
+    done = run(tmp_path, SAYS + dedent(PROGRAM.format(more="")))
+    assert done.stdout.strip() == "h200 None None"
+
+
+@pytest.mark.parametrize("option", ["--report", "--trace", "--findings"])
+def test_no_option_writes_over_a_program(tmp_path, option):
+    (tmp_path / "victim.py").write_text("precious = 1\n")
+    done = run(tmp_path, PROGRAM.format(more=""), "--sanitize", option, "victim.py")
+    assert done.returncode == 2
+    assert "victim.py is the file to write, and looks like a program" in " ".join(done.stderr.replace("│", "").split())
+    assert (tmp_path / "victim.py").read_text() == "precious = 1\n"
+
+
+def test_the_page_of_a_run_has_what_the_sanitizer_has_found(tmp_path):
+    racy = PROGRAM.replace("await acl.SynchronizeStream(stream)", "pinned.numpy()[0] = 1")
+    done = run(tmp_path, racy.format(more=""), "--report", "page.html")
+    assert "race: " in done.stderr
+    assert "acl-py: the timeline is in page.html" in done.stderr
+    [race] = [text for text in data_of((tmp_path / "page.html").read_text())["mistakes"] if text.startswith("race")]
+    assert "program.py:6" in race
+    assert "program.py:7" in race
+    assert "\nfix: SynchronizeStream(stream 1) " in race
+
+
+def test_a_verb_that_nobody_awaits_is_told_with_its_line(tmp_path):
+    careless = PROGRAM.replace("await acl.MemcpyAsync", "acl.MemcpyAsync").format(more="")
+    told = "acl-py: MemcpyAsync() at program.py:6 was not awaited, so it has done nothing: write `await` before it\n"
+    codes = []
+    for options in ((), ("--strict",), ("--sanitize",)):
+        done = run(tmp_path, careless, *options, warnings="default::RuntimeWarning")
+        assert told in done.stderr
+        assert "RuntimeWarning" not in done.stderr
+        codes.append(done.returncode)
+    assert codes == [0, 4, 4]
+
+
+def test_warnings_of_others_are_shown_as_python_shows_them(tmp_path):
+    done = run(
+        tmp_path,
+        "import warnings\nasync def own(): pass\nown()\nwarnings.warn('mine', RuntimeWarning)\n",
+        warnings="default::RuntimeWarning",
+    )
+    assert "RuntimeWarning: coroutine 'own' was never awaited" in done.stderr
+    assert "RuntimeWarning: mine" in done.stderr
+
+
+def test_a_device_that_there_is_not_is_refused_before_the_program_runs(tmp_path):
+    done = run(tmp_path, 'print("ran")', "--what-if", "device=H100")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "did you mean h200?" in " ".join(done.stderr.replace("│", "").split())
