@@ -9,10 +9,10 @@ A scheduler without choices (`Scheduler.choices` is None) has no choice points; 
 The order that the promises guarantee is never broken: an operation begins after all that it has to wait for.
 """
 
-import copy
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from heapq import heappop, heappush
+from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
 from device_model.completions import Completion, Nanoseconds, Why
@@ -130,10 +130,19 @@ class Choices:
             op.work = replacing(work, _nothing)
 
 
+_FIELDS = (MemberDescriptorType, GetSetDescriptorType)  # as the pure core has fields, and as the compiled one
+
+
 def _half(work: Work) -> Work:
     """Return the first half of a copy or a fill."""
-    half = copy.copy(work)
-    assert isinstance(half, Copy | Fill), f"{work!r} has no halves"
+    assert isinstance(work, Copy | Fill), f"{work!r} has no halves"
+    half = type(work).__new__(
+        type(work)
+    )  # copy.copy() cannot copy an object with C fields, as the compiled core has it
+    for owner in type(work).__mro__:
+        for name, field in vars(owner).items():
+            if isinstance(field, _FIELDS) and not name.startswith("__"):
+                setattr(half, name, getattr(work, name))
     half.nbytes //= 2
     return half
 

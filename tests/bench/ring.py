@@ -105,12 +105,12 @@ async def ours(ops, count, sharing):
     return Result("ours", 3 * count * rounds, count, seconds, simulation.now_ns - simulated)
 
 
-def run_ours(ops, streams, *, trace=False, sharing=1):
+def run_ours(ops, streams, *, trace=False, sharing=1, decoded=DECODED, **options):
     async def main():
-        async with acl_py.simulate(trace=trace, workers=1) as sim:
+        async with acl_py.simulate(trace=trace, workers=1, **options) as sim:
             result = await ours(ops, streams, sharing)
             result.peak_kib = peak_kib()  # before the rows are decoded
-            if trace and ops <= DECODED:
+            if trace and ops <= decoded:
                 ends = [op.end_ns for op in sim.trace.ops]
                 assert len(ends) == result.ops, f"{sim.trace!r} of {result.ops} operations"
                 result.mean_end_ns = sum(ends) / result.ops - (sim.now_ns - result.simulated_ns)
@@ -123,8 +123,16 @@ def run_traced(ops, streams):
     return run_ours(ops, streams, trace=True)
 
 
+def run_recorded(ops, streams):
+    return run_ours(ops, streams, trace=True, decoded=0)
+
+
 def run_sharing(ops, streams):
     return run_ours(ops, streams, sharing=max(1, streams // 8))
+
+
+def run_sanitized(ops, streams):
+    return run_ours(ops, streams, sanitize="device")
 
 
 def run_asyncio(ops, streams):
@@ -142,6 +150,8 @@ def run_simpy(ops, streams):
 MODELS: dict[str, Callable[[int, int], Result]] = {
     "ours": run_ours,
     "ours traced": run_traced,
+    "ours recorded": run_recorded,  # traced, and nobody reads the trace
+    "ours sanitized": run_sanitized,
     "ours, shared memory": run_sharing,  # eight buffers for all streams
     "asyncio": run_asyncio,
     "simpy": run_simpy,

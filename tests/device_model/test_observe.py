@@ -7,7 +7,7 @@ from rig import Rig
 
 from device_model.observe import Hooks, Observer
 
-NAMES = [name for name, _ in inspect.getmembers(Observer, inspect.isfunction) if not name.startswith("_")]
+NAMES = sorted(name for name in vars(Observer) if not name.startswith("_"))
 
 
 def listener(name, notes, who):
