@@ -236,6 +236,10 @@ STAGES: dict[tuple[str, str], Stage] = {
         files={"vector_add.py": OF_CUDA, "pytest.ini": "[pytest]", "test_it.py": "def test_i(): import vector_add"},
         says=f"['--size', '5000'] {CUDA_SAYS}",
     ),
+    ("cuda", 'python -c "import device_model, shutil; shutil.cop'): Stage(
+        files={"script.py": "import acl_py as acl\n\n\nasync def main():\n    pass\n\n\nprint(acl.run(main))\n"},
+        says="None",
+    ),
     ("cuda", "import acl_py.compat.cuda"): Stage(
         "python block.py", "block.py", f"{{block}}\n{OF_CUDA}", says=CUDA_SAYS
     ),
