@@ -65,7 +65,11 @@ def test_options_are_checked_before_anything_runs():
         raise AssertionError("must not run")
 
     for options, error, match in (
-        ({"device": "h300"}, acl.ProfileError, "there is no profile 'h300'; did you mean h200? There are ascend310, "),
+        (
+            {"device": "h300"},
+            acl.ProfileError,
+            r"there is no profile 'h300'; did you mean h200\? There are ascend310, ",
+        ),
         ({"device": "nowhere/at_all.toml"}, acl.ProfileError, "cannot read the profile"),
         ({"rules": "opencl"}, ValueError, "there are no rules 'opencl'; there are cuda, cuda_per_thread, acl"),
         ({"workers": 0}, ValueError, "workers must be 1 or more, not 0"),

@@ -7,6 +7,7 @@ import pytest
 from rig import Rig, whole
 
 from device_model import profile
+from device_model.aicore.caches import Caches
 from device_model.aicore.launch import Launch, Options
 from device_model.completions import Completion, Process
 from device_model.engines.workers import INLINE_BYTES
@@ -35,7 +36,7 @@ def kernel_in_a_thread(rig, error):
 def core_kernel(rig, error):
     spec = profile.load("ascend910b1").aicore
     label = Label("kernel", Lane.COMPUTE, "bad")
-    return rig.submit(rig.stream(), Launch(label, raising(error), 2, [], spec, 4, Options()))
+    return rig.submit(rig.stream(), Launch(label, raising(error), 2, [], spec, 4, Caches(), Options()))
 
 
 def host_function(rig, error):
