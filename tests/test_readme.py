@@ -163,7 +163,7 @@ def test_the_readme_is_short_and_begins_with_the_picture_three_claims_and_the_de
     text = README.read_text(encoding="utf-8")
     lines = text.splitlines()
     assert len(lines) <= 120
-    assert lines[4].startswith("![")  # below one sentence
+    assert lines[5].startswith("![")  # below what it is, and for whom
     claims, _, begin = text.partition("## Begin")
     assert len(re.findall(r"^\* \*\*.*\d(?:.|\n)*?: `(?:python -m tests|pytest)", claims, re.MULTILINE)) == 3
     assert "acl-py demo --report demo.html " in begin.partition("```sh")[2].partition("```")[0]
