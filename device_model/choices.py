@@ -12,14 +12,13 @@ The order that the promises guarantee is never broken: an operation begins after
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from heapq import heappop, heappush
-from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
 from device_model.completions import Completion, Nanoseconds, Why
 from device_model.faults import failing, replacing, slower
 from device_model.ops import Op
 from device_model.scheduler import Action, Scheduler
-from device_model.work import Copy, Fill, Kernel, Work
+from device_model.work import Copy, Fill, Kernel, PitchedCopy, Work
 
 
 class Choice(StrEnum):
@@ -130,21 +129,18 @@ class Choices:
             op.work = replacing(work, _nothing)
 
 
-_FIELDS = (MemberDescriptorType, GetSetDescriptorType)  # as the pure core has fields, and as the compiled one
-
-
 def _half(work: Work) -> Work:
-    """Return the first half of a copy or a fill."""
-    assert isinstance(work, Copy | Fill), f"{work!r} has no halves"
-    half = type(work).__new__(
-        type(work)
-    )  # copy.copy() cannot copy an object with C fields, as the compiled core has it
-    for owner in type(work).__mro__:
-        for name, field in vars(owner).items():
-            if isinstance(field, _FIELDS) and not name.startswith("__"):
-                setattr(half, name, getattr(work, name))
-    half.nbytes //= 2
-    return half
+    """Return the first half of a copy or a fill; of rows, those of the upper half."""
+    kind: Any = type(work)
+    if isinstance(work, PitchedCopy):
+        return kind(
+            work.label, work.dst, work.dst_offset, work.dst_pitch, work.src, work.src_offset, work.src_pitch,
+            work.width, work.height // 2,
+        )  # fmt: skip
+    if isinstance(work, Copy):
+        return kind(work.label, work.dst, work.dst_offset, work.src, work.src_offset, work.nbytes // 2)
+    assert isinstance(work, Fill), f"{work!r} has no halves"
+    return kind(work.dst, work.offset, work.value, work.nbytes // 2, work.unit)
 
 
 def _complete(late: tuple[Completion, Scheduler]) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 SWITCH = "ACL_PY_PURE"
+SOURCES = "build/sources/"  # how the names of files begin in tracebacks of compiled functions
 PURE = "pure Python"
 _ROOT = Path(__file__).parent.parent  # of device_model and acl_py
 _VERSION = re.compile(r'^__version__ = "(.+)"', re.MULTILINE)

@@ -10,6 +10,7 @@ from card import done, made
 from acl_py.compat.acl import install, uninstall
 from acl_py.compat.acl.face.session import session
 from acl_py.sites import MODEL, PACKAGE
+from device_model.compiled import IS_COMPILED
 
 H2D, D2H = 1, 2
 N = 4096
@@ -121,6 +122,7 @@ def at_instruction(number, call, act):
 
 
 @pytest.mark.parametrize("way", ["by reference count", "by a collection"])
+@pytest.mark.skipif(IS_COMPILED, reason="it counts Python's instructions")
 def test_a_finalizer_in_the_middle_of_a_call_runs_its_calls_behind_it(acl, way):
     """The fill of the finalizer comes behind the copy, and its free behind the fill, wherever the copy was."""
     stream, device, host = made(acl.rt.create_stream()), made(acl.rt.malloc(N, 0)), made(acl.rt.malloc_host(N))

@@ -29,8 +29,6 @@ def summarize(
     """Return the report of a simulation as plain text. Calls whose names begin as one of *waits* synchronise."""
     now = runtime.host_ns
     lines = [f"{runtime.profile.name}, rules {runtime.rules.name}: {now / 1000:,.1f} us of simulated time"]
-    if IS_COMPILED:
-        lines.append(f"  core: {CORE}")
     if not runtime.values:
         lines.append("  values are off: no bytes have moved, and findings about bytes are off")
     lines += [f"  {line}" for line in runtime.state(Folds).lines]
@@ -49,7 +47,7 @@ def summarize(
             f"  {_count(left, 'operation')} {has} not ended: synchronise before the program ends, so that all work runs"
         )
     lines += [f"  finding: {mistake}" for mistake in findings]
-    return "\n".join([*lines, *leak_lines(leaks)])
+    return "\n".join([*lines, *leak_lines(leaks), *([f"  core: {CORE}"] if IS_COMPILED else [])])
 
 
 def leak_lines(leaks: Sequence[str]) -> Iterator[str]:

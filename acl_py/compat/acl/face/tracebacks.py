@@ -16,9 +16,11 @@ from types import TracebackType
 
 import device_model
 from acl_py.sites import PACKAGE
+from device_model.compiled import SOURCES
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
-_OWN = (PACKAGE, str(Path(device_model.__file__).parent) + os.sep, "<frozen ")  # runpy and importlib run modules for us
+# runpy and importlib run modules for us.
+_OWN = (PACKAGE, str(Path(device_model.__file__).parent) + os.sep, "<frozen ", SOURCES)
 
 
 def hide_own_frames(error: BaseException) -> None:
@@ -63,9 +65,14 @@ def _is_own(frame: TracebackType) -> bool:
 
 
 def _is_on_purpose(error: BaseException, frame: TracebackType) -> bool:
-    """Whether a `raise` in *frame* raised *error*; `assert` has the same instruction. A SyntaxError is the script's."""
+    """Whether a `raise` in *frame* raised *error*; `assert` has the same instruction. A SyntaxError is the script's.
+
+    Compiled functions have no instructions to look at: there all but an AssertionError count as raised.
+    """
     if isinstance(error, SyntaxError):
         return True
+    if frame.tb_frame.f_code.co_filename.startswith(SOURCES):
+        return not isinstance(error, AssertionError)
     return frame.tb_frame.f_code.co_code[frame.tb_lasti] == _RAISE and not isinstance(error, AssertionError)
 
 
