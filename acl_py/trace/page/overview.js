@@ -9,6 +9,8 @@ const overview = byId("overview");
 function drawOverview() {
   const context = overview.getContext("2d");
   overview.style.height = `${overviewHeight()}px`;
+  overview.style.marginLeft = `${chart.left}px`; // the same time is at the same place as in the chart
+  overview.style.width = `calc(100% - ${chart.left}px)`;
   const [ratio, width, height] = [window.devicePixelRatio || 1, overview.clientWidth, overview.clientHeight];
   if (!width || !height) return; // the page is hidden
   if (overview.width !== Math.round(width * ratio) || overview.height !== Math.round(height * ratio)) {
