@@ -58,7 +58,8 @@ def executed(notebook, folder, *, guessed=False, solved=False):
         book, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}},
         extra_arguments=["--log-level=ERROR"],  # its sockets on this machine are plain: no warning
     )  # fmt: skip
-    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    # The kernel forgets the folder that it begins in, so another one on the path would come first.
+    path = str(folder) if (folder / "acl_py").exists() else os.environ.get("PYTHONPATH", "")
     client.execute(env=environment | {"PYTHONPATH": path, "NO_COLOR": "1", "OPENBLAS_NUM_THREADS": "1"})
     return book
 
