@@ -331,6 +331,11 @@ def test_a_notebooks_frame_shows_the_page(browser, tmp_path):
     page.close()
 
 
+def until(frame, condition):
+    """Wait in a *frame* of a page, whose rules let nothing be evaluated there, until *condition* holds."""
+    frame.evaluate(f"new Promise((go) => {{ const look = () => {condition} ? go() : setTimeout(look, 10); look(); }})")
+
+
 def test_a_page_that_is_folded_away_is_drawn_when_it_is_unfolded(opened, tmp_path):
     """As below a picture of a notebook: until then it has no size."""
     run = Run("a run", timeline_of())
@@ -339,9 +344,8 @@ def test_a_page_that_is_folded_away_is_drawn_when_it_is_unfolded(opened, tmp_pat
     folded.write_text(f"<details><summary>more</summary>{Page([run])._repr_html_()}</details>", encoding="utf-8")
     page.goto(folded.as_uri())
     frame = page.locator("iframe").element_handle().content_frame()
-    frame.wait_for_function("chart.onDraw !== undefined")
+    until(frame, "chart.onDraw !== undefined")
     assert frame.evaluate("chart.width * chart.height") == 0
     page.click("summary")
-    frame.wait_for_function("chart.width * chart.height > 0 && overview.width > 0")
-    frame.wait_for_function("!chart.isWaiting")
+    until(frame, "chart.width * chart.height > 0 && overview.width > 0 && !chart.isWaiting")
     assert COLOURS["kernel"] in pixels(frame)
