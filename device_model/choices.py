@@ -131,7 +131,7 @@ class Choices:
 
 def _half(work: Work) -> Work:
     """Return the first half of a copy or a fill; of rows, those of the upper half."""
-    kind: Any = type(work)
+    kind: Callable[..., Work] = type(work)
     if isinstance(work, PitchedCopy):
         return kind(
             work.label, work.dst, work.dst_offset, work.dst_pitch, work.src, work.src_offset, work.src_pitch,
