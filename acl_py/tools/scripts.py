@@ -167,7 +167,7 @@ def run(
 
 @contextmanager
 def _told_of_unawaited() -> Iterator[list[str]]:
-    """Tell of verbs that nobody has awaited, with their lines, in place of Python's warning; yield what was told."""
+    """Print a line for each verb called without `await`, in place of Python's warning; yield what was printed."""
     told: list[str] = []
     show, depth = warnings.showwarning, sys.get_coroutine_origin_tracking_depth()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Caches(Observer):
     """The L2 of each device, by its number.
 
-    An L2 is empty when the first core kernel of its device starts: nobody has published what the start of a program
+    An L2 is empty when the first core kernel of its device starts: no source says what the start of a program
     leaves there. From then on it keeps what core kernels leave, instruction by instruction, and what all other work of
     the simulation reads or writes in the memory of the device, at its end. Dirty bytes that such work evicts go to HBM
     at no cost to core kernels, and memory that is freed leaves its bytes there until others push them out.

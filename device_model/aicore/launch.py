@@ -125,7 +125,7 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
         return self.result
 
     def _is_same_with_zeros(self) -> bool:
-        """Run the kernel once more, where zeros are in place of bytes that nobody wrote; are its results the same?"""
+        """Run the kernel again with zeros for all unwritten bytes; return whether its results are the same."""
         first, self._images = self._images, {}
         try:
             arguments = self._views()
