@@ -533,7 +533,10 @@ def run(
         values,
     ).placed()
     if not callable(main):
-        what = coroutine_text(main) if isinstance(main, Coroutine) else repr(main)
+        what = repr(main)
+        if isinstance(main, Coroutine):
+            what = coroutine_text(main)
+            main.close()  # this error says enough: no warning that it was never awaited
         raise TypeError(f"acl_py.run() takes a coroutine function and its arguments, run(main, ...), not {what}")
 
     async def whole() -> _T:

@@ -48,8 +48,7 @@ def report_command(
     workers: Workers = 1,
     dask: Dask = "",
 ) -> None:
-    """Explain a saved trace: its critical path by line, which waits are not needed, and what else it could do
-    without, with the price of each.
+    """Explain a saved trace: its critical path by line, and what it could do without, with the price of each.
 
     With --fail-over the exit code is 4 if one finding, one piece of advice
     or one --what-if is worth more than that. Edits that leave work without

@@ -89,6 +89,16 @@ def test_options_are_checked_before_anything_runs():
             acl.run(program, **({"device": "tiny"} | options))
 
 
+def test_a_coroutine_in_place_of_its_function_gets_one_error_and_no_warning():
+    async def program():
+        raise AssertionError("must not run")
+
+    made = program()
+    with pytest.raises(TypeError, match=r"run\(main, ...\), not a coroutine of .*program\(\)$"):
+        acl.run(made)
+    assert inspect.getcoroutinestate(made) == inspect.CORO_CLOSED
+
+
 def test_a_profile_may_be_given_by_path_and_rules_as_a_value(tmp_path):
     text = (Path(acl.__file__).parents[1] / "device_model/profiles/tiny.toml").read_text()
     file = tmp_path / "mine.toml"
