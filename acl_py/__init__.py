@@ -136,7 +136,13 @@ if typing.TYPE_CHECKING:
     from acl_py import trace as trace
     from acl_py.public import *  # noqa: F403 - its names are those of the package
 else:
-    __getattr__, __dir__ = _late_names(globals())
+
+    def _verbs_instead(name: str) -> str:
+        if not (verbs := _import_late("acl_py.calls.table").verbs_for(name)):
+            return ""
+        return f"what the vendor calls so is {' or '.join(verbs)} here"
+
+    __getattr__, __dir__ = _late_names(globals(), _verbs_instead)
 
 
 def load_ipython_extension(shell: object) -> None:

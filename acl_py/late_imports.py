@@ -58,10 +58,13 @@ def imported(name: str) -> Any:
     return sys.modules.get(name)
 
 
-def late_names(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def late_names(
+    package: dict[str, Any], instead: Callable[[str], str] = lambda _: ""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a *package*, which is given as the dict of its module.
 
-    They find its modules, and what its module `public` names.
+    They find its modules, and what its module `public` names. *instead* gives the text to say of a name that there is
+    not; if it gives none, Python says which name is near.
     """
     name = package["__name__"]
     text = Path(package["__file__"]).with_name("public.py").read_text(encoding="utf-8")
@@ -75,7 +78,10 @@ def late_names(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[
                 get(each)
         elif not attribute.startswith("__") and attribute.isidentifier() and find_spec(f"{name}.{attribute}"):
             return import_late(f"{name}.{attribute}")
-        raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+        text = f"module {name!r} has no attribute {attribute!r}"
+        if not attribute.startswith("_") and (told := instead(attribute)):
+            raise AttributeError(f"{text}; {told}", name=attribute)  # with a name and no object, Python adds nothing
+        raise AttributeError(text)
 
     def names() -> list[str]:
         return sorted({*package, *modules})

@@ -90,3 +90,20 @@ def all_verbs() -> Mapping[str, Verb]:
             if module.name not in VERBLESS:
                 import_module(f"{_VERBS}.{module.name}")
     return MappingProxyType(_TABLE)
+
+
+def verbs_for(name: str) -> list[str]:
+    """Return the names of the verbs that stand for the vendor's function *name*, with or without its prefix."""
+    wanted = _without_prefix(name)
+    return [
+        each.name
+        for each in all_verbs().values()
+        if wanted in (_without_prefix(vendors or "") for vendors in (each.acl, each.cuda))
+    ]
+
+
+def _without_prefix(name: str) -> str:
+    for prefix in ("aclrt", "acl", "cuda", "cu"):
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return name

@@ -36,6 +36,7 @@ from acl_py.compat.acl.hanging import View
 from acl_py.compat.cuda import standing, switching
 from acl_py.errors import DeadlockError, full_text
 from acl_py.late_imports import imported
+from acl_py.sites import PACKAGE
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock, reads_clock
 
 if TYPE_CHECKING:
@@ -65,10 +66,10 @@ class Form(Enum):
 
 
 # What Python says when it throws such a coroutine away, with the line that made it.
-_NEVER_AWAITED = re.compile(
-    r"coroutine '(?P<verb>\w+)' was never awaited"
-    r'(?:\s+Coroutine created at .*\s+File "(?P<file>.+)", line (?P<line>\d+))?'
-)
+_NEVER_AWAITED = re.compile(r"coroutine '(\w+)' was never awaited")
+_MADE_AT = re.compile(r'^ +File "(.+)", line (\d+)', re.MULTILINE)
+_OWN_FRAME = re.compile(rf'^ +File "{re.escape(PACKAGE)}.*\n(?: {{4}}.*\n)?', re.MULTILINE)
+_ORIGIN_DEPTH = 2  # frames that Python notes: `kernel[...](...)` makes the coroutine in a method of the kernel
 
 
 class Clock(Enum):
@@ -174,16 +175,18 @@ def _told_of_unawaited() -> Iterator[list[str]]:
     def tell(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
         from acl_py.calls.table import all_verbs  # imported here: few programs forget an `await`
 
-        found = _NEVER_AWAITED.match(str(message))
-        if category is not RuntimeWarning or found is None or found["verb"] not in all_verbs():
-            show(message, category, *rest, **more)
+        text = _OWN_FRAME.sub("", str(message))
+        found = _NEVER_AWAITED.match(text) if category is RuntimeWarning else None
+        if found is None or found[1] not in all_verbs():
+            show(message if found is None else category(text), category, *rest, **more)
             return
-        where = "" if found["file"] is None else f" at {Path(found['file']).name}:{found['line']}"
-        told.append(f"{found['verb']}(){where} was not awaited, so it has done nothing: write `await` before it")
+        places = _MADE_AT.findall(text)
+        where = f" at {Path(places[-1][0]).name}:{places[-1][1]}" if places else ""
+        told.append(f"{found[1]}(){where} was not awaited, so it has done nothing: write `await` before it")
         print(f"acl-py: {told[-1]}", file=sys.stderr)
 
     warnings.showwarning = tell
-    sys.set_coroutine_origin_tracking_depth(1)
+    sys.set_coroutine_origin_tracking_depth(_ORIGIN_DEPTH)
     try:
         yield told
     finally:

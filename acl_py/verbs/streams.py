@@ -38,6 +38,16 @@ class Status(Enum):
     def __bool__(self) -> NoReturn:
         raise TypeError(f"{self} is neither true nor false: ask whether the answer `is Status.COMPLETE`")
 
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int):
+            raise TypeError(
+                f"{self} is not a number to compare with {other!r}: ask whether the answer `is Status.COMPLETE`"
+            )
+        return self is other
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
 
 class NamedStream(Enum):
     """The streams that every context has."""

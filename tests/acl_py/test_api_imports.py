@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 
+import acl_py as acl
 from acl_py.cli import run_command
 from acl_py.compat.acl.face.session import SessionOptions
 from acl_py.schedules import effects_of
@@ -110,6 +111,20 @@ def test_a_missing_package_is_named_with_what_needs_it(package, use, needs):
 def test_bfloat16_has_a_name_before_anything_has_imported_it():
     program = "from device_model.dtypes import as_dtype; print(as_dtype('bfloat16'), as_dtype('f4'))"
     assert modules_of("-c", program) == {"bfloat16", "float32"}
+
+
+@pytest.mark.parametrize(
+    ("name", "verbs"),
+    [
+        ("StreamSynchronize", "SynchronizeStream or SynchronizeStreamWithTimeout"),
+        ("cudaMalloc", "Malloc"),
+        ("aclrtCreateStream", "CreateStream"),
+    ],
+)
+def test_a_vendors_name_is_answered_with_the_verb(name, verbs):
+    with pytest.raises(AttributeError) as failed:
+        getattr(acl, name)
+    assert str(failed.value) == (f"module 'acl_py' has no attribute '{name}'; what the vendor calls so is {verbs} here")
 
 
 @pytest.mark.one_in(2)

@@ -82,6 +82,13 @@ def test_a_verb_that_nobody_awaits_is_told_with_its_line(tmp_path):
     assert codes == [0, 4, 4]
 
 
+def test_a_launch_that_nobody_awaits_is_told_with_the_line_of_the_program(tmp_path):
+    launch = "acl.kernel(lambda x: None, cost=acl.Cost(us=1))[1](buffer)"
+    careless = PROGRAM.replace("await acl.SynchronizeStream(stream)", launch).format(more="")
+    done = run(tmp_path, careless, warnings="default::RuntimeWarning")
+    assert "acl-py: LaunchKernel() at program.py:7 was not awaited" in done.stderr
+
+
 def test_warnings_of_others_are_shown_as_python_shows_them(tmp_path):
     done = run(
         tmp_path,
@@ -89,6 +96,8 @@ def test_warnings_of_others_are_shown_as_python_shows_them(tmp_path):
         warnings="default::RuntimeWarning",
     )
     assert "RuntimeWarning: coroutine 'own' was never awaited" in done.stderr
+    assert 'program.py", line 3, in <module>' in done.stderr
+    assert "acl_py/" not in done.stderr.split("Coroutine created at")[1]
     assert "RuntimeWarning: mine" in done.stderr
 
 

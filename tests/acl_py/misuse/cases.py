@@ -160,6 +160,14 @@ case(
     TypeError,
     "is Status.COMPLETE",
 )
+case(
+    "streams",
+    "An answer as a number of C",
+    "while await StreamQuery(stream) != 0: pass",
+    TypeError,
+    "Status.COMPLETE is not a number to compare with 0",
+    "is Status.COMPLETE",
+)
 case("streams", "A priority that is no number", "await CreateStream(priority='high')", TypeError, "priority", "'high'")
 case(
     "streams",
