@@ -33,19 +33,29 @@ class Group:
         self._recorder = recorder
         program = recorder.program
         self._instructions = program.instructions
-        self._conflicts, self._tail_scalar = program.conflicts, program.tail_scalar
+        self._tail_scalar = program.tail_scalar
         numbers = {id(each): number for number, each in enumerate(self._instructions)}
+        self._conflicts = [(numbers[id(each)], conflict) for each, conflict in program.conflicts.items()]
         self._waits = [
             (number, [numbers[id(wait)] for wait in each.waits])
             for number, each in enumerate(self._instructions)
             if each.waits
         ]
-        self._conflicting = [(numbers[id(each)], conflict) for each, conflict in self._conflicts.items()]
-        # The flows by their place, as several instructions may have one.
+        # Several instructions may have one flow; -1 is the place of no flow.
         flows = {id(each.flow): each.flow for each in self._instructions if each.flow is not None}
-        self._flows = list(flows.values())
         places = {key: place for place, key in enumerate(flows)}
-        self._of_flow = [None if each.flow is None else places[id(each.flow)] for each in self._instructions]
+        self._flows = list(flows.values())
+        self._rows = [
+            (
+                each.pipe, each.kind, each.name, each.startup, each.cycles, each.scalar, places.get(id(each.flow), -1),
+                each.code, each.lasti, each.seq,
+            )
+            for each in self._instructions
+        ]  # fmt: skip
+        self._notes = [
+            note if isinstance(note, Found) else (note, _by_place(note.reads, blocks), _by_place(note.writes, blocks))
+            for note in recorder.notes
+        ]
 
     def run(self, place: int, core: Core, run_alone: Callable[[], None]) -> None:
         """Do what the block at *place* of the group does on *core*; *run_alone* does it without the record."""
@@ -54,7 +64,7 @@ class Group:
             return
         program = core.program
         program.instructions += self._issued(core.index, place)
-        program.conflicts.update((program.instructions[number], conflict) for number, conflict in self._conflicting)
+        program.conflicts.update((program.instructions[number], conflict) for number, conflict in self._conflicts)
         program.tail_scalar = self._tail_scalar
         self._check(core, place)
 
@@ -86,24 +96,22 @@ class Group:
 
     def _issued(self, core: int, place: int) -> list[Instruction]:
         """Return the instructions of the block at *place*; those of the first block, which findings name, are kept."""
-        flows = [
+        flows: list[Flow | None] = [
             Flow(
                 each.direction, each.path, each.key, _at(each.start, place), each.length, each.rows, each.stride,
                 bypass=each.bypass, nd2nz=each.nd2nz,
             )
             for each in self._flows
         ]  # fmt: skip
+        flows.append(None)
         if not place:
-            for each, number in zip(self._instructions, self._of_flow, strict=True):
-                each.flow = None if number is None else flows[number]
+            for each, row in zip(self._instructions, self._rows, strict=True):
+                each.flow = flows[row[6]]
             return self._instructions
         issued: list[Instruction] = []
-        for each, number in zip(self._instructions, self._of_flow, strict=True):
-            copy = Instruction(
-                core, each.pipe, each.kind, each.name, each.startup, each.cycles, each.scalar,
-                None if number is None else flows[number], (), each.code, each.lasti,
-            )  # fmt: skip
-            copy.seq = each.seq
+        for pipe, kind, name, startup, cycles, scalar, flow, code, lasti, seq in self._rows:
+            copy = Instruction(core, pipe, kind, name, startup, cycles, scalar, flows[flow], (), code, lasti)
+            copy.seq = seq
             issued.append(copy)
         for number, waits in self._waits:
             issued[number].waits = tuple([issued[wait] for wait in waits])
@@ -111,24 +119,30 @@ class Group:
 
     def _check(self, core: Core, place: int) -> None:
         """Check the accesses to GM, and report what was found, in the order of the record."""
-        issued, findings = core.program.instructions, core.findings
-        for note in self._recorder.notes:
-            if isinstance(note, Found):
-                if not findings.seen(note.key) and note.finding is not None:
-                    findings.add(note.key, note.finding)
+        issued, findings, seqs, clocks = core.program.instructions, core.findings, core.seqs, core.clocks
+        for each in self._notes:
+            if isinstance(each, Found):
+                if not findings.seen(each.key) and each.finding is not None:
+                    findings.add(each.key, each.finding)
                 continue
-            number, clock, reads, writes, atomic = note
-            each = issued[number]
-            core.clocks[each.pipe], core.seqs[each.pipe], core.atomic = clock, each.seq - 1, atomic
-            core.access(each, [_range(touched, place) for touched in reads], [_range(to, place) for to in writes])
+            note, reads, writes = each
+            instruction = issued[note.number]
+            pipe = instruction.pipe
+            clocks[pipe], seqs[pipe], core.atomic = note.clock, instruction.seq - 1, note.atomic
+            core.access(instruction, reads[place], writes[place])
 
 
 def _at(number: Any, place: int) -> Any:
     return number.values[place] if type(number) is Each else number
 
 
-def _range(touched: Range, place: int) -> Range:
-    return (touched[0], *[_at(number, place) for number in touched[1:]])
+def _by_place(ranges: Sequence[Range], blocks: Blocks) -> list[tuple[Range, ...]]:
+    """Return *ranges* of GM in each block."""
+    columns = [
+        zip(*(each.values if type(each) is Each else [each] * blocks.count for each in touched), strict=True)
+        for touched in ranges
+    ]
+    return list(zip(*columns, strict=True)) if columns else [()] * blocks.count
 
 
 def groups_of(
