@@ -6,15 +6,16 @@ made: where the kernel looks at values, meets other cores, or raises an error.
 """
 
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from device_model.aicore.alike.plain import is_plain
+from device_model.aicore.alike.plain import Judge
 from device_model.aicore.alike.recorder import Found, Recorder
-from device_model.aicore.core.each import Blocks, Differ, Each
+from device_model.aicore.core.each import Blocks, Differ, Each, range_of_blocks
 from device_model.aicore.core.machine import BlockStrand, Core
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.program import Flow, Instruction
@@ -157,7 +158,8 @@ def groups_of(
     """
     first = cores[0]
     is_possible = len(cores) == first.block_dim >= LEAST_BLOCKS and not first.weak and sys.gettrace() is None
-    if not is_possible or not is_plain(kernel):
+    judge = Judge()
+    if not is_possible or not judge.is_plain(kernel):
         return {}
     found: dict[int, Callable[[Callable[[], None]], None]] = {}
     parts, left = [list(cores)], len(cores) // _BLOCKS_OF_A_RECORD
@@ -165,13 +167,14 @@ def groups_of(
         part, left = parts.pop(), left - 1
         blocks = Blocks(len(part))
         recorder = Recorder(part, blocks)
-        is_whole = _record(recorder, partial(run_block, recorder, kernel))
+        with _own_range(judge.loops.values()):
+            is_whole = _record(recorder, partial(run_block, recorder, kernel))
         if blocks.answers is not None:
             parts += _divided(part, blocks.answers)
         elif is_whole:
             group = Group(recorder, blocks)
             found.update((core.index, partial(group.run, place, core)) for place, core in enumerate(part))
-    return found
+    return {} if judge.was_wrong() else found
 
 
 def _record(recorder: Recorder, run: Callable[[], None]) -> bool:
@@ -185,6 +188,18 @@ def _record(recorder: Recorder, run: Callable[[], None]) -> bool:
         return True
     strand.throw()
     return False
+
+
+@contextmanager
+def _own_range(modules: Iterable[dict[str, Any]]) -> Iterator[None]:
+    """Let `range` in *modules*, each its global names, take numbers that differ from block to block meanwhile."""
+    for names in modules:
+        names["range"] = range_of_blocks
+    try:
+        yield
+    finally:
+        for names in modules:
+            del names["range"]
 
 
 def _divided(cores: Sequence[Core], answers: Sequence[Hashable]) -> list[list[Core]]:

@@ -31,10 +31,10 @@ _FORBIDDEN = (
     "STORE_NAME", "DELETE_NAME", "DELETE_DEREF", "LOAD_LOCALS", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_FROM_DICT_OR_DEREF",
     "LOAD_CLASSDEREF", "GET_AWAITABLE",
 )  # fmt: skip
-_OF_OBJECTS = ("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, np.ufunc, GlobalBuffer, CoreTypeTest)
 _CONSTRUCTORS = ("__init__", "__new__")
+_NOTHING = object()
 _RUNTIME = "acl_py.runtime.scopes"  # has the method that refuses verbs in a kernel
 
 
@@ -46,25 +46,46 @@ class _Use(NamedTuple):
     attributes: tuple[str, ...]
 
 
-def is_plain(kernel: Any) -> bool:
-    """Return whether *kernel* does the same at each call, except for what the language tells it.
+class Judge:
+    """Judges objects; what it has begun to judge counts as harmless, so that functions may call each other.
 
-    It may be wrapped by a method that gets it as its first argument, as the runtime does to refuse verbs in it.
+    Attributes:
+        loops: The global names of the modules whose functions call `range`, by the id() of each.
     """
-    if isinstance(kernel, partial) and isinstance(kernel.func, MethodType) and _module(kernel.func) == _RUNTIME:
-        function, *args = kernel.args
-        kernel = partial(function, *args, **kernel.keywords)
-    return _Judge().is_harmless(kernel)
-
-
-class _Judge:
-    """Judges objects; what it has begun to judge counts as harmless, so that functions may call each other."""
 
     def __init__(self) -> None:
+        self.loops: dict[int, dict[str, Any]] = {}
         self._seen: dict[int, object] = {}
+        self._attributes: list[tuple[Any, dict[str, Any]]] = []  # of functions and classes, which code can change
+
+    def is_plain(self, kernel: Any) -> bool:
+        """Return whether *kernel* does the same at each call, except for what the language tells it.
+
+        It may be wrapped by a method that gets it as its first argument, as the runtime does to refuse verbs in it.
+        """
+        if isinstance(kernel, partial) and isinstance(kernel.func, MethodType) and _module(kernel.func) == _RUNTIME:
+            function, *args = kernel.args
+            kernel = partial(function, *args, **kernel.keywords)
+        return self.is_harmless(kernel)
+
+    def was_wrong(self) -> bool:
+        """Return whether a call of the kernel has set attributes of functions or classes; undo that."""
+        is_wrong = False
+        for owner, old in self._attributes:
+            for name in dict.fromkeys((*old, *vars(owner))):
+                now = vars(owner).get(name, _NOTHING)
+                if now is not old.get(name, _NOTHING):
+                    is_wrong = True
+                    if name in old:
+                        setattr(owner, name, old[name])
+                    else:
+                        delattr(owner, name)
+        return is_wrong
 
     def is_harmless(self, value: Any) -> bool:
         """Whether *value* cannot change, and running it, if it can be run, changes nothing outside."""
+        if isinstance(value, type):
+            return self._class(value)
         if isinstance(value, _ATOMS) or id(value) in self._seen:
             return True
         self._seen[id(value)] = value  # kept alive, as its id is remembered
@@ -82,8 +103,6 @@ class _Judge:
             return self.is_harmless(value.__func__)
         if isinstance(value, property):
             return all(self.is_harmless(each) for each in (value.fget, value.fset, value.fdel))
-        if isinstance(value, type):
-            return self._class(value)
         if isinstance(value, BuiltinFunctionType):
             return getattr(math, value.__name__, None) is value or (
                 value.__name__ in _BUILTINS and getattr(builtins, value.__name__, None) is value
@@ -91,10 +110,14 @@ class _Judge:
         return _is_of_language(type(value)) and _is_frozen(type(value))
 
     def _class(self, cls: type) -> bool:
+        if id(cls) in self._seen:
+            return True
+        self._seen[id(cls)] = cls
         if _is_of_language(cls) or cls in (object, Enum, tuple) or issubclass(cls, np.generic | BaseException):
             return True
         if cls.__module__ == "builtins":
             return cls.__name__ in _BUILTINS
+        self._attributes.append((cls, dict(vars(cls))))
         return all(map(self._class, cls.__bases__)) and all(self._member(*each) for each in vars(cls).items())
 
     def _member(self, name: str, value: Any) -> bool:
@@ -111,6 +134,7 @@ class _Judge:
             outside = {name: cell.cell_contents for name, cell in cells.items() if name != "__class__"}
         except ValueError:  # not set yet
             return False
+        self._attributes.append((function, dict(vars(function))))
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         return (
             type(function) is FunctionType
@@ -119,7 +143,7 @@ class _Judge:
             and self._code(function.__code__, outside, function.__globals__)
         )
 
-    def _code(self, code: CodeType, outside: Mapping[str, Any], names: Mapping[str, Any]) -> bool:
+    def _code(self, code: CodeType, outside: Mapping[str, Any], names: dict[str, Any]) -> bool:
         uses = _uses_of(code, frozenset(outside))
         if uses is None:
             return False
@@ -129,6 +153,8 @@ class _Judge:
             elif name in names:
                 value = names[name]
             elif name in _BUILTINS or _is_error(name):
+                if name == "range":
+                    self.loops[id(names)] = names
                 continue
             else:
                 return False
@@ -152,8 +178,6 @@ def _uses_of(code: CodeType, outside: frozenset[str]) -> tuple[_Use, ...] | None
     for place, step in enumerate(steps):
         name = step.opname
         if name in _FORBIDDEN or (name == "STORE_DEREF" and step.argval in outside):
-            return None
-        if name in _OF_OBJECTS and _is_from_outside(steps[place - 1], outside):
             return None
         if name in _ATTRIBUTES and str(step.argval).startswith("__") and step.argval not in _CONSTRUCTORS:
             return None

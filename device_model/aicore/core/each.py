@@ -161,6 +161,19 @@ class Each:
     __rshift__ = __rrshift__ = _apart
 
 
+def range_of_blocks(*ends: Any) -> Sequence[Any]:
+    """Return `range(*ends)`; its numbers differ from block to block if *ends* do. Blocks must have as many of them."""
+    blocks = next((each._blocks for each in ends if type(each) is Each), None)
+    if blocks is None:
+        return range(*ends)
+    columns = [each.values if type(each) is Each else (each,) * blocks.count for each in ends]
+    ranges = [range(*each) for each in zip(*columns, strict=True)]
+    lengths = list(map(len, ranges))
+    if lengths.count(lengths[0]) != blocks.count:
+        blocks.differ(lengths)
+    return [Each.of(blocks, values) for values in zip(*ranges, strict=True)]
+
+
 def offset_of(index: Any) -> Any:
     """Return an index into GM as a Python integer, or as it is if it differs from block to block."""
     return index if type(index) is Each else operator.index(index)
