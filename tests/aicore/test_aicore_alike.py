@@ -21,6 +21,7 @@ from device_model.aicore.alike.plain import Judge
 from device_model.aicore.core.blocks import GetBlockIdx, GetBlockNum
 from device_model.aicore.core.each import Blocks, Differ, Each, range_of_blocks
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
+from device_model.aicore.core.registers import GetSystemCycle
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32, half
 from device_model.aicore.cube.fixpipe import Fixpipe, FixpipeParams
 from device_model.aicore.cube.loads import LoadData, LoadData2DParams
@@ -171,11 +172,32 @@ def perform(steps, x, y, z):
             WaitFlag(HardEvent.V_MTE3, place)
         elif name == "late":
             one.SetValue(other, 3.0)
+        elif name == "clock":
+            GetSystemCycle()
+        elif name == "moved":  # a tensor that names other bytes afterwards
+            arrays[array].SetGlobalBuffer((x, y, z)[array])
+            DataCopy(one, arrays[array], DataCopyParams(2, 2, 2, 0))
+            arrays[array].SetGlobalBuffer((x, y, z)[other % 3][at:])
         elif name == "hint":
             DataCopy(one, arrays[array][(block // 2 + first) * TILE :], TILE)
 
 
-COMMON = ["in", "in", "out", "add", "number", "barrier", "flag", "store", "tail", "rows", "late", "hint"]
+COMMON = [
+    "in",
+    "in",
+    "out",
+    "add",
+    "number",
+    "barrier",
+    "flag",
+    "store",
+    "tail",
+    "rows",
+    "late",
+    "hint",
+    "moved",
+    "clock",
+]
 STEPS = st.builds(
     Step,
     st.one_of(st.sampled_from(COMMON), st.sampled_from(["scale", "few", "atomic", "look", "sum", "all"])),
@@ -195,6 +217,11 @@ IN_AND_OUT = (
 @given(KERNELS, st.sampled_from([{}, {"auto_sync": True}, {"hazards": False}, {"values": False}]))
 @settings(max_examples=many(15))
 @example(IN_AND_OUT, {})
+@example(
+    (Step("number", 1, 3, 3, 0, 0), Step("in", 3, 0, 0, 1, 0), Step("out", 1, 0, 0, 1, 2)), {}
+)  # reads no old bytes
+@example((*IN_AND_OUT, Step("atomic", 1, 0, 5, 0, 2), Step("clock", 0, 0, 0, 0, 0)), {})  # all blocks add to one place
+@example((Step("moved", 0, 1, 3, 1, 0), Step("flag", 0, 0, 0, 0, 0), *IN_AND_OUT[2:]), {})
 def test_any_kernel_has_the_history_of_its_blocks(steps, options):
     check_same(partial(perform, steps), numbers(), **options)
 
