@@ -3,6 +3,7 @@
 A launch takes three steps. `runner` runs each block of the kernel on a `Core`: instructions compute their results at
 once and are recorded in a `Program`. While they are recorded, `hazards` checks that the accesses to each byte are
 ordered by flags, and reports a finding if not. Then `timing.play` works out when each instruction would have run.
+Blocks that take the same steps are run as one (`alike`).
 
 From the top down; each room imports only from those below it:
 
@@ -49,6 +50,10 @@ From the top down; each room imports only from those below it:
     moving/         data between memories
         copies          DataCopy, DataCopyPad
         atomics         copies that are combined with the bytes in GM
+    alike/          blocks that take the same steps
+        groups          which blocks run as one, and what each of them does then
+        recorder        a core that notes what such blocks do
+        plain           whether a kernel does the same at each call
     timing/         when instructions run
         play            the pipes of each core, instruction by instruction
         gm l2           the demands of copies on HBM and the L2; the L2 cache
@@ -59,6 +64,7 @@ From the top down; each room imports only from those below it:
         registers       the system counter, the control register
         lists           arguments that are lists of tensors
         tensors         LocalTensor, GlobalTensor, GlobalBuffer
+        each            numbers that differ from block to block
         machine         Core: issues instructions and orders them; BlockStrand: a block that can wait for other cores
         memories        local memories, and allocations in GM
         hazards         checks that each access to bytes is ordered after the earlier ones

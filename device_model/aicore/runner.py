@@ -5,7 +5,7 @@ the first wait with a time limit is given up, and if there is none, the kernel e
 the instructions are worked out afterwards, by `timing.play`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from device_model.aicore.alike.groups import groups_of
 from device_model.aicore.core.findings import KernelAssertionError
 from device_model.aicore.core.machine import BlockStrand, Core
 from device_model.aicore.core.memories import POISON, GlobalMemory
@@ -84,7 +85,8 @@ def run(
     """Run a kernel on simulated cores.
 
     Args:
-        kernel: The function, called once for each core of each block.
+        kernel: The function, called once for each core of each block. If it changes nothing outside of it, one call may
+            stand for several blocks that take the same steps (`alike`).
         block_dim: The number of blocks.
         args: Its arguments. A NumPy array stands for memory in GM: the kernel gets a `GlobalBuffer` over its bytes, and
             changes them in place.
@@ -227,7 +229,8 @@ def _execute(
         # A core computes infinities without warnings. NumPy 2 keeps this setting by greenlet, NumPy 1 by thread, so
         # it is made here and in each block.
         with np.errstate(all="ignore"):
-            strands.run([BlockStrand(core, partial(_block, core, kernel)) for core in crossing.cores], _give_up)
+            groups = groups_of(crossing.cores, kernel, _block)
+            strands.run([BlockStrand(core, _task(core, kernel, groups)) for core in crossing.cores], _give_up)
         crossing.finish()
     except BaseException as error:
         error.result = result  # type: ignore[attr-defined]
@@ -236,6 +239,12 @@ def _execute(
         raise
     finally:
         crossing.cores.clear()  # breaks reference cycles: the memories of cores are large
+
+
+def _task(core: Core, kernel: Callable[[], object], groups: Mapping[int, Callable[..., None]]) -> Callable[[], None]:
+    """Return what runs the block of *core*: by itself, or as one of a group."""
+    alone = partial(_block, core, kernel)
+    return partial(groups[core.index], alone) if core.index in groups else alone
 
 
 def _block(core: Core, kernel: Callable[[], object]) -> None:

@@ -1,19 +1,26 @@
 """How many instructions of simulated AI cores a second takes, beside the same kernel's body as a bare NumPy loop."""
 
 from functools import partial
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 
+from device_model.aicore.core.names import KernelType
+from device_model.aicore.core.tensors import half
+from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
 from device_model.aicore.runner import run
 from device_model.profile import load
 from tests.bench.measure import interleaved, processor_seconds, ratio, say, show, spread, target
+from tests.bench.rows.matmuls import multiply
 from tests.bench.rows.vector_adds import vector_add
 
 CORES = 48
 TILE = 16384  # halves: 32 KB
 SIZE = 85 * CORES * TILE  # 8160 x 8192: whole tiles for each core
 ROUNDS = 3
+SMALL = 2048  # halves of a tile where what an instruction costs counts
+TILES = 20  # of each block
+SIDE = 1024  # of a product of 24 cores without values
 PRODUCT = "from tests.bench.rows.matmuls import product; product('ascend910b1', 1024, 1024, 1024)"
 # What the libraries that NumPy may be built with read at their start.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
@@ -21,6 +28,7 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM
 
 def main():
     _instructions()
+    _alike()
     _products()
 
 
@@ -37,6 +45,57 @@ def _products():
     )
     says = ratio(*results.values())
     say(f"  as it is : one thread from the start  {target(says, 1.1)}\n")
+
+
+def alone(kernel):
+    """Return *kernel*, which notes that it is called: so no block stands for another one."""
+    calls = []
+
+    def noting(*args):
+        calls.append(None)
+        kernel(*args)
+
+    return noting
+
+
+def _alike():
+    """Blocks that do the same, against the same blocks one by one."""
+    spec, instructions = load("ascend910b1").aicore, {}
+    x, y, z = (np.full(CORES * TILES * SMALL, value, np.float16) for value in (1, 2, 0))
+    add = partial(vector_add, x.size, SMALL, 1, 1, 1)
+    tiling = multi_core_matmul_tiling(spec, SIDE, SIDE, SIDE, half, cores=spec.cube_cores)
+    factors = [np.zeros((SIDE, SIDE), np.float16) for _ in range(3)]
+    launches = {
+        "AddCustom": (add, CORES, (x, y, z), {}),
+        "AddCustom without values": (add, CORES, (x, y, z), {"values": False}),
+        f"product of {SIDE} cubed without values": (
+            multiply, tiling.used_core_num, (*factors, tiling, False),
+            {"values": False, "hazards": False, "kind": KernelType.AIC_ONLY},
+        ),
+    }  # fmt: skip
+
+    def took(name, is_alone):
+        kernel, blocks, args, options = launches[name]
+        begin = process_time()
+        result = run(alone(kernel) if is_alone else kernel, blocks, args, spec, **options)
+        seconds = process_time() - begin
+        instructions[name] = sum(len(program.instructions) for program in result.programs)
+        return seconds
+
+    ways = {(name, way): (name, way == "one by one") for name in launches for way in ("one by one", "as one")}
+    results = interleaved(ways, ROUNDS, took)
+    show(
+        f"AI cores: blocks that do the same, on {CORES} cores with tiles of {SMALL} halves and on {spec.cube_cores}",
+        ("launch", "blocks", "instructions", "us of processor time per instruction"),
+        [
+            (name, way, f"{instructions[name]:,}", spread([each * 1e6 / instructions[name] for each in runs]))
+            for (name, way), runs in results.items()
+        ],
+    )
+    for name in launches:
+        says = ratio(results[name, "one by one"], results[name, "as one"])
+        say(f"  {name}, one by one : as one  {target(says, 2.5, at_least=True)}")
+    say("")
 
 
 def _instructions():

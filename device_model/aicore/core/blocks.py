@@ -13,11 +13,7 @@ def GetBlockIdx() -> int:
     On a vector core of a mixed kernel it is block index * vector cores per block + GetSubBlockIdx(), elsewhere the
     block index.
     """
-    core = running()
-    program = core.program
-    if core.core_type is CoreType.AIV:
-        return program.block * core.ratio + program.sub_block
-    return program.block
+    return running().block_idx
 
 
 def GetBlockNum() -> int:

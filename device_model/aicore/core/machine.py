@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from device_model.aicore.flags.crossing import Crossing
 
 _IN_ORDER = (Pipe.S, Pipe.V, Pipe.M)
-_TO_GM = (Pipe.MTE3, Pipe.FIX)
+TO_GM = (Pipe.MTE3, Pipe.FIX)
 EVENT_IDS = 8  # per HardEvent
 # Instructions that may read bytes of no use: all of a table of which some elements are gathered, and whole repeats,
 # which comparisons take.
@@ -70,6 +70,7 @@ class Core:
         "atomic",
         "auto_sync",
         "block_dim",
+        "block_idx",
         "clocks",
         "core_type",
         "counts_mask",
@@ -130,6 +131,8 @@ class Core:
         self.spec = spec
         self.block_dim = block_dim
         self.ratio = ratio
+        is_vector = program.core_type is CoreType.AIV
+        self.block_idx = program.block * ratio + program.sub_block if is_vector else program.block
         self.crossing = crossing
         self.findings = findings
         self.messages = messages
@@ -196,11 +199,11 @@ class Core:
         )
         self.scalar = 0
         self.instructions.append(instruction)
-        if self.atomic is not None and pipe in _TO_GM and type(writes[0][0]) is GlobalMemory:
+        if self.atomic is not None and pipe in TO_GM and type(writes[0][0]) is GlobalMemory:
             compute = self.atomic.into(writes, compute)
-        stale = self._access(instruction, reads, writes) if self.hazards else None
+        stale = self.access(instruction, reads, writes) if self.hazards else None
         if not self.values:
-            _refuse_read_only(instruction, writes)
+            refuse_read_only(instruction, writes)
             return instruction
         try:
             if stale:
@@ -208,7 +211,7 @@ class Core:
             else:
                 compute()
         except ValueError:
-            _refuse_read_only(instruction, writes)
+            refuse_read_only(instruction, writes)
             raise
         return instruction
 
@@ -290,7 +293,7 @@ class Core:
 
     # Order
 
-    def _access(self, instruction: Instruction, reads: Sequence[Range], writes: Sequence[Range]) -> list[Stale]:
+    def access(self, instruction: Instruction, reads: Sequence[Range], writes: Sequence[Range]) -> list[Stale]:
         """Check and record the accesses of *instruction*; return the old bytes that it reads (weak mode)."""
         pipe = instruction.pipe
         seqs = self.seqs
@@ -312,7 +315,7 @@ class Core:
             if start == stop:
                 continue
             length, stride = touched[3:] if len(touched) > 3 else (stop - start, stop - start)
-            if self.atomic is not None and pipe in _TO_GM and type(memory) is GlobalMemory:
+            if self.atomic is not None and pipe in TO_GM and type(memory) is GlobalMemory:
                 for at in range(start, stop, stride):
                     memory.shadow.accumulate(self, instruction, clock, at, at + length)
                 continue
@@ -415,7 +418,7 @@ class Core:
 
     def _missing(self, rule: Rule, earlier: Instruction, later: Instruction) -> str:
         if earlier.core != self.index:
-            if rule is Rule.WAW and later.pipe in _TO_GM and earlier.site == later.site:
+            if rule is Rule.WAW and later.pipe in TO_GM and earlier.site == later.site:
                 return "SetAtomicAdd, or a range of its own for each core"
             return "SyncAll or CrossCoreSetFlag and CrossCoreWaitFlag"
         if earlier.pipe is later.pipe:
@@ -467,7 +470,8 @@ def _store_late(tensor: Any, index: int, at: int, value: SystemCycle, written: I
         tensor.view[index] = int(value)
 
 
-def _refuse_read_only(instruction: Instruction, writes: Sequence[Range]) -> None:
+def refuse_read_only(instruction: Instruction, writes: Sequence[Range]) -> None:
+    """Raise KernelError if *instruction* writes to an argument that is In."""
     for memory, *_ in writes:
         if not memory.bytes.flags.writeable:
             raise KernelError(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from device_model.aicore.core.each import offset_of
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.memories import GlobalMemory, LocalMemory, Range
 from device_model.aicore.core.names import CacheMode, TPosition
@@ -141,10 +142,10 @@ class _Tensor:
         if isinstance(index, slice):
             if index.step not in (None, 1):
                 raise KernelError(f"{self!r}[{index}]: a slice of a tensor has no step", "give the instruction strides")
-            start = 0 if index.start is None else integer(index.start)
-            stop = self.size if index.stop is None else integer(index.stop)
+            start = 0 if index.start is None else offset_of(index.start)
+            stop = self.size if index.stop is None else offset_of(index.stop)
         else:
-            start, stop = integer(index), self.size
+            start, stop = offset_of(index), self.size
         if not 0 <= start <= stop <= self.size:
             raise KernelError(f"{self!r}[{index}] is outside of it", f"it has {self.size} elements")
         return start, stop - start
@@ -297,7 +298,8 @@ class GlobalBuffer:
         return f"<GlobalBuffer {self.memory.name}[{self.address}] {self.dtype}, {self.nbytes} bytes>"
 
     def __getitem__(self, index: int | slice) -> "GlobalBuffer":
-        start = integer((index.start or 0) if isinstance(index, slice) else index)
+        first = index.start if isinstance(index, slice) else index
+        start = 0 if first is None else offset_of(first)
         if isinstance(index, slice) and (index.stop is not None or index.step is not None):
             raise KernelError(f"{self!r}[{index}]", "a buffer takes x[n:]; give SetGlobalBuffer() the size")
         offset = start * self.dtype.itemsize
@@ -358,7 +360,7 @@ class GlobalTensor(_Tensor):
                 f"{buffer!r} is not aligned to {self.dtype}", f"GM addresses must be multiples of {itemsize}"
             )
         capacity = buffer.nbytes // itemsize
-        size = capacity if size is None else integer(size)
+        size = capacity if size is None else offset_of(size)
         if not 0 <= size <= capacity:
             raise KernelError(f"{size} elements of {self.dtype} do not fit in {buffer!r}", f"{capacity} of them fit")
         self.memory = buffer.memory
@@ -374,7 +376,7 @@ class GlobalTensor(_Tensor):
         Raises:
             KernelError: The tensor has no buffer, or fewer elements.
         """
-        start = integer(offset)
+        start = offset_of(offset)
         if self.memory is NOWHERE or not 0 <= start <= self.size:
             raise KernelError(
                 f"GetPhyAddr({start}) of {self!r}",

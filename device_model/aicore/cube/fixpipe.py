@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from device_model.aicore.core.each import array_at, hashable
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import Pipe, Space
 from device_model.aicore.core.program import Direction, Flow
@@ -152,7 +153,9 @@ def Fixpipe(
     unit = cube_unit()
     # Kernels often make GlobalTensors again, so the place of one is its key.
     place = (
-        dst if isinstance(dst, LocalTensor) else (dst.memory.key, dst.address, dst.size, dst.dtype.char, dst.bypass_l2)
+        dst
+        if isinstance(dst, LocalTensor)
+        else (dst.memory.key, hashable(dst.address), hashable(dst.size), dst.dtype.char, dst.bypass_l2)
     )
     unit.issue_flagged(
         params.unit_flag,
@@ -215,10 +218,10 @@ def _row_major(dst: GlobalTensor | LocalTensor, m: int, n: int, params: FixpipeP
     itemsize = dst.dtype.itemsize
     if stride < n or (m - 1) * stride + n > dst.size:
         raise KernelError(f"Fixpipe of {m} x {n} to {dst!r} with dst_stride {stride}", "the rows must fit in it")
-    rows = np.ndarray((m, n), dst.dtype, dst.memory.bytes, dst.address, (stride * itemsize, itemsize))
+    rows = array_at((m, n), dst.dtype, dst.memory.bytes, dst.address, (stride * itemsize, itemsize))
 
     def store(values: Array) -> None:
-        rows[...] = values
+        rows()[...] = values
 
     stop = dst.address + ((m - 1) * stride + n) * itemsize
     written: Range = (dst.memory, dst.address, stop)
@@ -235,14 +238,13 @@ def _fractal(dst: GlobalTensor | LocalTensor, m: int, n: int, params: FixpipePar
     if height < m or ((columns - 1) * height + m) * width > dst.size:
         raise KernelError(f"Fixpipe of {m} x {n} to {dst!r} with dst_stride {height}", "the fractals must fit in it")
     row = width * dst.dtype.itemsize
-    cells = np.ndarray(
-        (columns, m, width), dst.dtype, dst.memory.bytes, dst.address, (height * row, row, dst.dtype.itemsize)
-    )
+    strides = height * row, row, dst.dtype.itemsize
+    cells = array_at((columns, m, width), dst.dtype, dst.memory.bytes, dst.address, strides)
 
     def store(values: Array) -> None:
         whole = np.zeros((m, columns * width), dst.dtype)
         whole[:, :n] = values
-        cells[...] = whole.reshape(m, columns, width).transpose(1, 0, 2)
+        cells()[...] = whole.reshape(m, columns, width).transpose(1, 0, 2)
 
     written: Range = (dst.memory, dst.address, dst.address + ((columns - 1) * height + m) * row)
     if columns > 1 and height > m:

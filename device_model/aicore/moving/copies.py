@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from device_model.aicore.core.each import array_at
 from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.machine import LINE, Core, running
 from device_model.aicore.core.memories import POISON, Range
@@ -171,9 +172,10 @@ def _copy_count(core: Core, dst: Tensor, src: Tensor, count: int) -> None:
         raise KernelError(f"DataCopy of {count} elements from {src!r} to {dst!r}", "the count must fit in both tensors")
     start, to = src.address, dst.address
     source, target = src.memory.bytes, dst.memory.bytes
+    part, room = slice(start, start + nbytes), slice(to, to + nbytes)
 
     def move() -> None:
-        target[to : to + nbytes] = source[start : start + nbytes]
+        target[room] = source[part]
 
     flow = None
     cycles = 0
@@ -333,10 +335,11 @@ def SetPadValue(padding_value: Any) -> None:
 class _Rows:
     """*count* rows of *length* bytes, *stride* bytes apart, from the beginning of a tensor on."""
 
-    __slots__ = ("count", "length", "stop", "stride", "tensor")
+    __slots__ = ("address", "bytes", "count", "length", "stop", "stride", "tensor")
 
     def __init__(self, tensor: Tensor, count: int, length: int, stride: int) -> None:
         self.tensor = tensor
+        self.bytes, self.address = tensor.memory.bytes, tensor.address
         self.count = count
         self.length = length
         self.stride = stride
@@ -344,9 +347,7 @@ class _Rows:
 
     def view(self) -> npt.NDArray[np.uint8]:
         """Return the bytes as an array of rows."""
-        tensor = self.tensor
-        shape, strides = (self.count, self.length), (self.stride, 1)
-        return np.ndarray(shape, np.uint8, tensor.memory.bytes, tensor.address, strides)
+        return np.ndarray((self.count, self.length), np.uint8, self.bytes, self.address, (self.stride, 1))
 
     def span(self) -> Range:
         """Return the bytes as `Core.issue` takes them."""
@@ -424,9 +425,8 @@ def _copy_nd2nz(core: Core, dst: Tensor, src: Tensor, params: Nd2NzParams) -> No
         if source.stop > first.address + first.nbytes or last > into.address + into.nbytes:
             raise KernelError(f"DataCopy with {params} goes past the end of {src!r} or {dst!r}", "check the strides")
         fractal = np.ndarray((columns, rows, c0), dst.dtype, dst.memory.bytes, into.address, (across, down, itemsize))
-        plain = np.ndarray(
-            (rows, width), src.dtype, src.memory.bytes, first.address, (params.src_d_value * itemsize, itemsize)
-        )
+        strides = params.src_d_value * itemsize, itemsize
+        plain = array_at((rows, width), src.dtype, src.memory.bytes, first.address, strides)
         core.issue(
             pipe,
             "DataCopy",
@@ -446,8 +446,9 @@ def _column(tensor: Tensor, offset: int, rows: int, down: int) -> Range:
     return (tensor.memory, start, start + (rows - 1) * down + BLOCK, BLOCK, down)
 
 
-def _to_fractal(fractal: npt.NDArray[Any], plain: npt.NDArray[Any]) -> None:
-    """Copy *plain* to columns of blocks, the last of which is filled up with zeros."""
+def _to_fractal(fractal: npt.NDArray[Any], matrix: Callable[[], npt.NDArray[Any]]) -> None:
+    """Copy a matrix to columns of blocks, the last of which is filled up with zeros."""
+    plain = matrix()
     columns, rows, c0 = fractal.shape
     whole = plain.shape[1] // c0
     fractal[:whole] = plain[:, : whole * c0].reshape(rows, whole, c0).transpose(1, 0, 2)

@@ -73,8 +73,8 @@ class BlockTiling:
     def tiles(self, block: int) -> Iterator[tuple[int, int]]:
         """Return the tiles of *block* as (first element, number of elements); elements count from the whole's start."""
         first, count = self.part(block)
-        for start in range(first, first + count, self.tile):
-            yield start, min(self.tile, first + count - start)
+        for offset in range(0, count, self.tile):
+            yield first + offset, min(self.tile, count - offset)
 
 
 def block_tiling(length: int, cores: int, *, unit: int = 1, tile: int | None = None) -> BlockTiling:

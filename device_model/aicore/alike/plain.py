@@ -1,0 +1,216 @@
+"""Whether a kernel does the same whenever it is called: one call of it may then stand for several blocks.
+
+A kernel is plain if it, and each function and class that it names, reads only values that cannot change, and changes
+nothing outside. That is read off the code. What is not known to be harmless makes a kernel not plain; it is then called
+for each block, and nothing is lost but time.
+"""
+
+import builtins
+import dis
+import math
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from functools import lru_cache, partial
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from device_model.aicore.core.blocks import CoreTypeTest
+from device_model.aicore.core.tensors import GlobalBuffer
+
+_BUILTINS = (
+    "abs", "all", "any", "bool", "bytes", "callable", "classmethod", "complex", "dict", "divmod", "enumerate", "filter",
+    "float", "frozenset", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min", "next",
+    "property", "range", "repr", "reversed", "round", "set", "slice", "sorted", "staticmethod", "str", "sum", "super",
+    "tuple", "zip",
+)  # fmt: skip
+# They change what others see, or read it where it may have changed.
+_FORBIDDEN = (
+    "STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "IMPORT_FROM", "IMPORT_STAR", "LOAD_BUILD_CLASS", "LOAD_NAME",
+    "STORE_NAME", "DELETE_NAME", "DELETE_DEREF", "LOAD_LOCALS", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_FROM_DICT_OR_DEREF",
+    "LOAD_CLASSDEREF", "GET_AWAITABLE",
+)  # fmt: skip
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, np.ufunc, GlobalBuffer, CoreTypeTest)
+_CONSTRUCTORS = ("__init__", "__new__")
+_NOTHING = object()
+_RUNTIME = "acl_py.runtime.scopes"  # has the method that refuses verbs in a kernel
+
+
+class _Use(NamedTuple):
+    """A name from outside that code reads, with the attributes that follow it at once."""
+
+    name: str
+    is_global: bool
+    attributes: tuple[str, ...]
+
+
+class Judge:
+    """Judges objects; what it has begun to judge counts as harmless, so that functions may call each other.
+
+    Attributes:
+        loops: The global names of the modules whose functions call `range`, by the id() of each.
+    """
+
+    def __init__(self) -> None:
+        self.loops: dict[int, dict[str, Any]] = {}
+        self._seen: dict[int, object] = {}
+        self._attributes: list[tuple[Any, dict[str, Any]]] = []  # of functions and classes, which code can change
+
+    def is_plain(self, kernel: Any) -> bool:
+        """Return whether *kernel* does the same at each call, except for what the language tells it.
+
+        It may be wrapped by a method that gets it as its first argument, as the runtime does to refuse verbs in it.
+        """
+        if isinstance(kernel, partial) and isinstance(kernel.func, MethodType) and _module(kernel.func) == _RUNTIME:
+            function, *args = kernel.args
+            kernel = partial(function, *args, **kernel.keywords)
+        return self.is_harmless(kernel)
+
+    def was_wrong(self) -> bool:
+        """Return whether a call of the kernel has set attributes of functions or classes; undo that."""
+        is_wrong = False
+        for owner, old in self._attributes:
+            for name in dict.fromkeys((*old, *vars(owner))):
+                now = vars(owner).get(name, _NOTHING)
+                if now is not old.get(name, _NOTHING):
+                    is_wrong = True
+                    if name in old:
+                        setattr(owner, name, old[name])
+                    else:
+                        delattr(owner, name)
+        return is_wrong
+
+    def is_harmless(self, value: Any) -> bool:
+        """Whether *value* cannot change, and running it, if it can be run, changes nothing outside."""
+        if isinstance(value, type):
+            return self._class(value)
+        if isinstance(value, _ATOMS) or id(value) in self._seen:
+            return True
+        self._seen[id(value)] = value  # kept alive, as its id is remembered
+        if isinstance(value, tuple | frozenset):
+            return all(map(self.is_harmless, value)) and self._class(type(value))
+        if isinstance(value, Enum):
+            return self._class(type(value))
+        if isinstance(value, FunctionType):
+            return _is_of_language(value) or self._function(value)
+        if isinstance(value, MethodType):
+            return self.is_harmless(value.__self__) and self.is_harmless(value.__func__)
+        if isinstance(value, partial):
+            return all(map(self.is_harmless, (value.func, *value.args, *value.keywords.values())))
+        if isinstance(value, staticmethod | classmethod):
+            return self.is_harmless(value.__func__)
+        if isinstance(value, property):
+            return all(self.is_harmless(each) for each in (value.fget, value.fset, value.fdel))
+        if isinstance(value, BuiltinFunctionType):
+            return getattr(math, value.__name__, None) is value or (
+                value.__name__ in _BUILTINS and getattr(builtins, value.__name__, None) is value
+            )
+        return _is_of_language(type(value)) and _is_frozen(type(value))
+
+    def _class(self, cls: type) -> bool:
+        if id(cls) in self._seen:
+            return True
+        self._seen[id(cls)] = cls
+        if _is_of_language(cls) or cls in (object, Enum, tuple) or issubclass(cls, np.generic | BaseException):
+            return True
+        if cls.__module__ == "builtins":
+            return cls.__name__ in _BUILTINS
+        self._attributes.append((cls, dict(vars(cls))))
+        return all(map(self._class, cls.__bases__)) and all(self._member(*each) for each in vars(cls).items())
+
+    def _member(self, name: str, value: Any) -> bool:
+        if isinstance(value, FunctionType | property | staticmethod | classmethod):
+            maker = _module(getattr(value, "__func__", value))
+            return maker in ("collections", "enum") or maker.startswith("namedtuple_") or self.is_harmless(value)
+        is_field = type(value).__name__ in ("member_descriptor", "_tuplegetter")
+        is_of_python = name in ("_fields", "_field_defaults") or name[0] == name[-1] == "_"
+        return is_field or is_of_python or self.is_harmless(value)
+
+    def _function(self, function: FunctionType) -> bool:
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        try:
+            outside = {name: cell.cell_contents for name, cell in cells.items() if name != "__class__"}
+        except ValueError:  # not set yet
+            return False
+        self._attributes.append((function, dict(vars(function))))
+        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        return (
+            type(function) is FunctionType
+            and not vars(function)
+            and all(map(self.is_harmless, defaults))
+            and self._code(function.__code__, outside, function.__globals__)
+        )
+
+    def _code(self, code: CodeType, outside: Mapping[str, Any], names: dict[str, Any]) -> bool:
+        uses = _uses_of(code, frozenset(outside))
+        if uses is None:
+            return False
+        for name, is_global, attributes in uses:
+            if not is_global:
+                value = outside[name]
+            elif name in names:
+                value = names[name]
+            elif name in _BUILTINS or _is_error(name):
+                if name == "range":
+                    self.loops[id(names)] = names
+                continue
+            else:
+                return False
+            if not self._use(value, attributes):
+                return False
+        return all(self._code(each, outside, names) for each in code.co_consts if isinstance(each, CodeType))
+
+    def _use(self, value: Any, attributes: tuple[str, ...]) -> bool:
+        for name in attributes:
+            if not isinstance(value, ModuleType):
+                break
+            value = getattr(value, name, self)  # this judge is not harmless
+        return not isinstance(value, ModuleType) and self.is_harmless(value)
+
+
+@lru_cache(maxsize=1024)
+def _uses_of(code: CodeType, outside: frozenset[str]) -> tuple[_Use, ...] | None:
+    """Return the names from outside that *code* uses; None if it changes what lies outside, or might."""
+    uses: list[_Use] = []
+    steps = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "PRECALL", "NOP")]
+    for place, step in enumerate(steps):
+        name = step.opname
+        if name in _FORBIDDEN or (name == "STORE_DEREF" and step.argval in outside):
+            return None
+        if name in _ATTRIBUTES and str(step.argval).startswith("__") and step.argval not in _CONSTRUCTORS:
+            return None
+        if _is_from_outside(step, outside):
+            uses.append(_Use(step.argval, name == "LOAD_GLOBAL", tuple(_attributes(steps, place + 1))))
+    return tuple(uses)
+
+
+def _is_from_outside(step: dis.Instruction, outside: frozenset[str]) -> bool:
+    return step.opname == "LOAD_GLOBAL" or (step.opname == "LOAD_DEREF" and step.argval in outside)
+
+
+def _attributes(steps: list[dis.Instruction], place: int) -> Iterator[str]:
+    while place < len(steps) and steps[place].opname in _ATTRIBUTES:
+        yield steps[place].argval
+        place += 1
+
+
+def _is_error(name: str) -> bool:
+    value = getattr(builtins, name, None)
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+def _is_of_language(value: Any) -> bool:
+    """Whether a class or function belongs to this package: it asks and tells its core only."""
+    return _module(value).startswith("device_model.")
+
+
+def _module(value: Any) -> str:
+    return str(getattr(value, "__module__", ""))
+
+
+def _is_frozen(cls: type) -> bool:
+    """Whether the fields of objects of a class cannot be set."""
+    parameters = getattr(cls, "__dataclass_params__", None)
+    return parameters is not None and parameters.frozen
