@@ -44,10 +44,13 @@ def without_what_types_say(source: bytes, types: str) -> bytes:
     """Return *source* with empty lines for what *types* say in its place.
 
     These are fields that are only annotated, in the classes to which *types* give fields: such lines are for type
-    checkers, and Cython would take each of them for one more field. And they are functions that *types* have in C.
+    checkers, and Cython would take each of them for one more field. And they are functions that *types* have in C,
+    also where they are imported.
     """
     classes = re.findall(r"^cdef class (\w+)", types, re.MULTILINE)
     functions = re.findall(r"^cdef inline .*?(\w+)\(", types, re.MULTILINE)
+    for names in re.findall(r"^from \S+ cimport (.+)$", types, re.MULTILINE):
+        functions += [name for name in names.split(", ") if name.islower()]  # classes are imported in both ways
     lines = source.split(b"\n")
 
     def leave_out(node: ast.stmt) -> None:
@@ -59,6 +62,10 @@ def without_what_types_say(source: bytes, types: str) -> bytes:
                 leave_out(node)
         if isinstance(owner, ast.FunctionDef) and owner.name in functions:
             leave_out(owner)
+        if isinstance(owner, ast.ImportFrom) and any(each.name in functions for each in owner.names):
+            leave_out(owner)
+            owner.names = [each for each in owner.names if each.name not in functions]
+            lines[owner.lineno - 1] = ast.unparse(owner).encode() if owner.names else b""
     return b"\n".join(lines)
 
 
