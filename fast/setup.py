@@ -31,6 +31,7 @@ DIRECTIVES = {
     "cdivision": False,  # // and % are Python's
     "overflowcheck": True,  # a number beyond 64 bits is an error, not another number
     "auto_pickle": False,
+    "nonecheck": True,  # an attribute of None is an AttributeError, as in Python, and not the end of the process
     "binding": True,
     "embedsignature": False,
     "always_allow_keywords": True,

@@ -12,6 +12,7 @@ each core. It forks for each length of each row, and valgrind counts each child 
 The shorter length runs twice: what the second run counts more is what the process itself did between two of them.
 """
 
+import gc
 import os
 import re
 import shutil
@@ -74,6 +75,8 @@ def fork(models, lengths):
     """Run each of *models* with each of *lengths* in a child, one after the other, and print their process ids."""
     for model in models:
         MODELS[model](STREAMS * 3, STREAMS)  # what a process does once is not counted
+        gc.collect()
+        gc.freeze()  # or one length would have a pass of the collector over all modules, and the other none
         for ops in lengths:
             child = os.fork()
             if not child:
