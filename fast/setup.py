@@ -31,6 +31,7 @@ DIRECTIVES = {
     "cdivision": False,  # // and % are Python's
     "overflowcheck": True,  # a number beyond 64 bits is an error, not another number
     "auto_pickle": False,
+    "nonecheck": True,  # an attribute of None is an AttributeError, as in Python, and not the end of the process
     "binding": True,
     "embedsignature": False,
     "always_allow_keywords": True,
@@ -44,10 +45,13 @@ def without_what_types_say(source: bytes, types: str) -> bytes:
     """Return *source* with empty lines for what *types* say in its place.
 
     These are fields that are only annotated, in the classes to which *types* give fields: such lines are for type
-    checkers, and Cython would take each of them for one more field. And they are functions that *types* have in C.
+    checkers, and Cython would take each of them for one more field. And they are functions that *types* have in C,
+    also where they are imported.
     """
     classes = re.findall(r"^cdef class (\w+)", types, re.MULTILINE)
     functions = re.findall(r"^cdef inline .*?(\w+)\(", types, re.MULTILINE)
+    for names in re.findall(r"^from \S+ cimport (.+)$", types, re.MULTILINE):
+        functions += [name for name in names.split(", ") if name.islower()]  # classes are imported in both ways
     lines = source.split(b"\n")
 
     def leave_out(node: ast.stmt) -> None:
@@ -59,6 +63,10 @@ def without_what_types_say(source: bytes, types: str) -> bytes:
                 leave_out(node)
         if isinstance(owner, ast.FunctionDef) and owner.name in functions:
             leave_out(owner)
+        if isinstance(owner, ast.ImportFrom) and any(each.name in functions for each in owner.names):
+            leave_out(owner)
+            owner.names = [each for each in owner.names if each.name not in functions]
+            lines[owner.lineno - 1] = ast.unparse(owner).encode() if owner.names else b""
     return b"\n".join(lines)
 
 

@@ -121,13 +121,23 @@ async def MemcpyAsync(
         and (dst_allocation := dst.allocation).home is memory  # alive, and of this simulation
         and (src_allocation := src.allocation).home is memory
     ):
-        route = runtime.async_routes.get((kind, dst_allocation.space, src_allocation.space))
-        # A copy between two devices takes the longer way.
-        if route is not None and (route is not D2D or dst_allocation.device == src_allocation.device):
-            label = route
-            copy = dst.copied
-            if copy is None or copy.src is not src_allocation or copy.src_offset != src.offset or copy.nbytes != count:
+        copy = dst.copied
+        if (
+            copy is not None
+            and dst.copied_kind is kind
+            and copy.src is src_allocation
+            and copy.src_offset == src.offset
+            and copy.nbytes == count
+        ):
+            label = copy.label
+        else:
+            copy = None
+            route = runtime.async_routes.get((kind, dst_allocation.space, src_allocation.space))
+            # A copy between two devices takes the longer way.
+            if route is not None and (route is not D2D or dst_allocation.device == src_allocation.device):
+                label = route
                 copy = dst.copied = Copy(label, dst_allocation, dst.offset, src_allocation, src.offset, count)
+                dst.copied_kind = kind
     if copy is None:
         if not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # the addresses are not looked at
             runtime.brief_call(MemcpyAsync.__name__, enter, site)

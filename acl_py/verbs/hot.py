@@ -106,16 +106,27 @@ def queue_copy(frame: FrameType, dst: Any, dest_max: Any, src: Any, count: Any, 
         return None
     if count > into.nbytes or count > out_of.nbytes:
         return None
-    label = runtime.async_routes.get((kind, target.space, source.space))
+    copy = into.copied
+    if (
+        copy is None
+        or into.copied_kind is not kind
+        or copy.src is not source
+        or copy.src_offset != out_of.offset
+        or copy.nbytes != count
+    ):
+        copy = None
+        label = runtime.async_routes.get((kind, target.space, source.space))
+    else:
+        label = copy.label
     if label is None or label is D2D:
         return None
     line = stream
     queue = line.queues[label.lane]
     if len(queue.fifo) + queue.reserved >= queue.depth:
         return None
-    copy = into.copied
-    if copy is None or copy.src is not source or copy.src_offset != out_of.offset or copy.nbytes != count:
+    if copy is None:
         copy = into.copied = Copy(label, target, into.offset, source, out_of.offset, count)
+        into.copied_kind = kind
     op = new_op(copy, label.lane, count, place_of(frame), runtime.host_ns)
     cost = runtime.copy_cost if not runtime.cold else runtime.cost_of("copy")
     runtime.submit(line, op, cost, runtime.copy_latency)

@@ -171,9 +171,9 @@ class Dispatcher(Engine):
 
     def _collect(self, queue: HardwareQueue) -> None:
         fifo = queue.fifo
-        head = fifo[0]
-        while fifo and not fifo[0].blockers:
-            op = fifo.popleft()
+        op = head = fifo[0]
+        while not op.blockers:
+            fifo.popleft()
             if op is not head:
                 op.pass_behind(head, self.scheduler.now)
             if queue.requests:
@@ -181,6 +181,9 @@ class Dispatcher(Engine):
             self.listed += 1
             priority = op.own_priority
             heappush(self.list, (op.stream.priority if priority is None else priority, self.listed, op))
+            if not fifo:
+                break
+            op = fifo[0]
 
     def grant(self) -> None:
         """Let the head of the list place its blocks, then the next, until a head cannot place all of its blocks."""
@@ -196,7 +199,8 @@ class Dispatcher(Engine):
             work = op.work
             if op.start_ns < 0 and self.resident >= self.resident_limit:
                 return
-            if type(work) is not Kernel:
+            kernel = work if type(work) is Kernel else None
+            if kernel is None:
                 if work.joins:
                     if not self._hold(op):
                         return
@@ -205,18 +209,18 @@ class Dispatcher(Engine):
                     self._move(op, work)
                 elif not self._take_cores(op, work):
                     return
-            elif work.exclusive:
-                if not self._place(op, work):
+            elif kernel.exclusive:
+                if not self._place(op, kernel):
                     return
             else:  # all blocks at once, so one entry on the heap is enough
-                self.shared_blocks += work.blocks
+                self.shared_blocks += kernel.blocks
                 start = op.start_ns = op.ready_ns
                 if scheduler.now > start:
                     start = op.start_ns = scheduler.now
                     op.by = self.freed
                 if scheduler.choices is not None:
                     scheduler.choices.started(op, 0)
-                block_ns = self.move_pages(op, work.block_ns) if work.moves_pages else work.block_ns
+                block_ns = self.move_pages(op, kernel.block_ns) if kernel.moves_pages else kernel.block_ns
                 end = start + block_ns + self.block_overhead_ns + self.drain_ns
                 scheduler.sequence += 1
                 heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
@@ -464,8 +468,10 @@ class Dispatcher(Engine):
         self.freed = op
         self.resident -= 1
         work = op.work
-        if type(work) is Kernel and not work.exclusive:
-            self.shared_blocks -= work.blocks
+        if type(work) is Kernel:
+            kernel = work
+            if not kernel.exclusive:
+                self.shared_blocks -= kernel.blocks
         if self.paged_ns:
             self.paged_ns.pop(op, None)
         self.finish(op, self.scheduler.now)

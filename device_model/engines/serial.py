@@ -94,13 +94,17 @@ class CopyEngine(Engine):
             return
         queue = self._latest
         fifo = queue.fifo
-        if self.ready_heads > 1 or not fifo or fifo[0].blockers:
+        head = fifo[0] if fifo else None
+        if self.ready_heads > 1 or head is None or head.blockers:
             queue = self._choose()
             fifo = queue.fifo
         self.draining = queue.index
         op = fifo.popleft()
-        if not fifo or fifo[0].blockers:
-            self.ready_heads -= 1
+        self.ready_heads -= 1
+        if fifo:
+            head = fifo[0]
+            if not head.blockers:
+                self.ready_heads += 1
         if queue.requests:
             queue.pass_on(op)
         scheduler = self.scheduler

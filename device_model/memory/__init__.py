@@ -17,6 +17,12 @@ allocation has lost its bytes: reads give poison and writes have no effect. Betw
 before the FreeAsync, or before the unregistering, still uses it.
 """
 
+# ruff: noqa: E402 - what is imported behind put_in_front() is compiled, where it is
+
+from device_model.compiled import put_in_front as _put_in_front
+
+_put_in_front(__name__, __path__)
+
 from device_model.memory.allocation import DEVICE_BASE as DEVICE_BASE
 from device_model.memory.allocation import WITH_VALUES as WITH_VALUES
 from device_model.memory.allocation import Allocation as Allocation

@@ -204,11 +204,12 @@ class Allocation(AllocationCore):
 class BufferCore(Handle):
     """What copies need of a buffer: the memory, and its part."""
 
-    __slots__ = ("allocation", "copied", "nbytes", "offset")
+    __slots__ = ("allocation", "copied", "copied_kind", "nbytes", "offset")
     allocation: Allocation
     offset: int
     nbytes: int
     copied: "Copy | None"  # the last copy to it: a call that repeats it takes this object
+    copied_kind: int  # the kind that its call named; not set without a copy
 
 
 @final

@@ -57,7 +57,7 @@ async def test_a_copy_that_differs_in_one_argument_from_the_last_one_to_its_dest
     assert (await copied(values, 10))[1] == [*range(20, 30), *range(110, 120)]
     assert (await copied(values + 10, 10))[1] == [*range(30, 40), *range(110, 120)]
     with refused(acl.Kind.INVALID_COPY_DIRECTION):
-        await copied(values + 10, 8, D2D)
+        await copied(values + 10, 10, D2D)
     await acl.FreeHost(values)
     with refused(acl.Kind.INVALID_ADDRESS):
         await copied(values + 10, 8)

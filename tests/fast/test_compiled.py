@@ -37,15 +37,18 @@ def install(folder, **words):
     return folder
 
 
-def core_in(folder, **variables):
-    """What a process says that finds the distribution in *folder*: its core, whether it runs the .py file, warnings."""
+def run_in(folder, program, **variables):
+    """Run *program* in a process that finds the distribution in *folder*."""
     path = os.pathsep.join([str(folder), str(ROOT)])
     environment = {**os.environ, "PYTHONPATH": path, **variables}
     if "ACL_PY_PURE" not in variables:
         environment.pop("ACL_PY_PURE", None)
-    done = subprocess.run(
-        [sys.executable, "-c", TWO_LINES], env=environment, capture_output=True, text=True, check=True
-    )
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+
+
+def core_in(folder, **variables):
+    """What a process says that finds the distribution in *folder*: its core, whether it runs the .py file, warnings."""
+    done = run_in(folder, TWO_LINES, **variables)
     return done.stdout.strip(), done.stderr.splitlines()[:1]
 
 
@@ -111,6 +114,15 @@ def test_a_build_that_fits_runs_and_the_switch_turns_it_off(tmp_path):
     assert core_in(folder) == (f"compiled, acl-py-fast {acl_py.__version__} True", [])
     assert core_in(folder, ACL_PY_PURE="1") == ("pure Python True", [])
     assert core_in(folder, ACL_PY_PURE="0") == (f"compiled, acl-py-fast {acl_py.__version__} True", [])
+
+
+def test_each_package_looks_for_its_compiled_modules_first(tmp_path):
+    modules = (ROOT / "fast" / "modules.txt").read_text(encoding="utf-8").split()
+    packages = sorted({module.rpartition(".")[0] for module in modules})
+    folder = install(tmp_path)
+    program = f"from importlib import import_module\nfor name in {packages}: print(import_module(name).__path__[0])"
+    firsts = [str(folder / "acl_py_fast" / Path(*package.split("."))) for package in packages]
+    assert run_in(folder, program).stdout.splitlines() == firsts
 
 
 def test_a_build_that_does_not_fit_warns_and_the_pure_core_runs(tmp_path):

@@ -35,6 +35,11 @@ def test_the_build_has_no_other_modules_than_those_whose_sources_it_has_compared
     assert sorted(".".join([*file.parts[:-1], file.name.split(".")[0]]) for file in files) == sorted(build.MODULES)
 
 
+def test_each_module_of_the_build_runs():
+    files = {module: import_module(module).__file__ for module in import_module("acl_py_fast").BUILD.MODULES}
+    assert [module for module, file in files.items() if file.endswith(".py")] == []
+
+
 @pytest.mark.timeout(600)
 def test_samples_leave_the_same_bytes_on_both_cores(tmp_path):
     pure = written(tmp_path / "pure", ACL_PY_PURE="1")

@@ -1,6 +1,8 @@
 cimport cython
 from acl_py.runtime.host cimport Host
 from acl_py.runtime.scopes cimport Scope
+from acl_py.verbs.bodies cimport present_scope
+from acl_py.verbs.launches cimport Launches
 from device_model.completions cimport Completion
 from device_model.contexts cimport Context
 from device_model.events cimport EventCore
@@ -78,13 +80,15 @@ cdef object place_of(FrameType frame)
 @cython.locals(op=Op)
 cdef Op new_op(Work work, lane, nbytes, site, called_ns)
 @cython.locals(prepared=Kernel, allocation=AllocationCore)
-cdef Work work_of(kernel, Host runtime, launches, blocks, tuple args)
+cdef Work work_of(kernel, Host runtime, Launches launches, blocks, tuple args)
 @cython.locals(
     scope=Scope, runtime=Host, line=StreamCore, copy=Copy, label=Label, queue=HardwareQueue, op=Op,
     into=BufferCore, out_of=BufferCore, target=AllocationCore, source=AllocationCore,
 )
 cpdef queue_copy(FrameType frame, dst, dest_max, src, count, kind, stream)
-@cython.locals(scope=Scope, runtime=Host, line=StreamCore, work=Work, queue=HardwareQueue, op=Op)
+@cython.locals(
+    scope=Scope, runtime=Host, line=StreamCore, launches=Launches, work=Work, queue=HardwareQueue, op=Op,
+)
 cpdef queue_launch(FrameType frame, kernel, block_dim, args, stream)
 @cython.locals(scope=Scope, runtime=Host, line=StreamCore, mark=EventCore, completion=Completion)
 cpdef record(FrameType frame, event, stream)

@@ -41,5 +41,5 @@ cdef class Dispatcher(Engine):
     @cython.locals(op=Op, scheduler=Scheduler, work=Work, kernel=Kernel)
     cpdef grant(self)
     cpdef drop(self, op)
-    @cython.locals(work=Work)
+    @cython.locals(work=Work, kernel=Kernel)
     cpdef _ended(self, Op op)

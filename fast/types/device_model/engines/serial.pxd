@@ -25,7 +25,7 @@ cdef class CopyEngine(Engine):
     cdef public HardwareQueue _latest
 
     cpdef offer(self, queue, bint now=*)
-    @cython.locals(queue=HardwareQueue, op=Op, scheduler=Scheduler)
+    @cython.locals(queue=HardwareQueue, head=Op, op=Op, scheduler=Scheduler)
     cpdef grant(self)
     cpdef drop(self, op)
     @cython.locals(queue=HardwareQueue)

@@ -14,5 +14,6 @@ cdef class AllocationCore:
 cdef class BufferCore(Handle):
     cdef public AllocationCore allocation
     cdef public object copied
+    cdef public object copied_kind
     cdef public object nbytes
     cdef public object offset

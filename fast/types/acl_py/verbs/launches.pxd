@@ -1,0 +1,4 @@
+cdef class Launches:
+    cdef public dict prepared
+    cdef public bint begun
+    cdef public object limit_ns
