@@ -7,7 +7,8 @@ for each rank becomes a coroutine function that gets its rank.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from contextvars import copy_context
+from typing import TYPE_CHECKING, TypeVar
 
 from acl_py.callers import current_caller
 from acl_py.calls.table import verb
@@ -23,6 +24,9 @@ from acl_py.verbs.devices import SetDevice
 from acl_py.verbs.launches import Launches
 from acl_py.waiting.bridge import Bridge
 from device_model.integers import Integer, integer
+
+if TYPE_CHECKING:
+    from acl_py.waiting.host_queues import OwnHost
 
 T = TypeVar("T")
 
@@ -137,7 +141,8 @@ def ranks(
         main: A coroutine function that gets the number of its rank.
         own_hosts: Whether each rank has a host of its own, as processes on a server with enough cores do: its calls
             take time of its host only. By default all ranks are threads of one host, whose calls follow one another.
-            With hosts of their own, each rank makes its calls in its own task.
+            With hosts of their own, each rank makes its calls in its own task and in tasks that it creates; those
+            that are left when it returns are cancelled.
         fold: True: ranks that are alike are one class, and only the first one of each class runs, on a host of its own.
             It needs a run without values. "check": some more ranks of each class run beside the first one, and are
             compared with it.
@@ -196,20 +201,34 @@ def _simulated_host(option: str) -> tuple[Runtime, Bridge]:
 async def _run_on_own_hosts(
     numbers: Iterable[int], main: Callable[[int], Awaitable[T]], name: Callable[[int], str] = "rank {}".format
 ) -> list[T]:
-    from acl_py.waiting.own_hosts import on_own_host  # imported here: few programs need greenlets
+    from acl_py.waiting.host_queues import OwnHost, current_host
 
     runtime, bridge = _simulated_host("own_hosts=True")
-
-    async def run(rank: int) -> T:
-        own_device.set(rank)
-        return await on_own_host(_run_rank(main, rank), turns, _Memory(runtime))
-
     if runtime.hooks.parted is not None:
         runtime.hooks.parted()
     with bridge.own_hosts() as turns:
+        made = []
         async with asyncio.TaskGroup() as tasks:
-            made = [tasks.create_task(run(rank), name=name(rank)) for rank in numbers]
+            for rank in numbers:
+                host, context = OwnHost(name(rank), _Memory(runtime), turns.queues), copy_context()
+                context.run(own_device.set, rank)
+                context.run(current_host.set, host)
+                program = _run_process(main, rank, host)
+                made.append(tasks.create_task(program, name=name(rank), context=context))
         return [task.result() for task in made]
+
+
+async def _run_process(main: Callable[[int], Awaitable[T]], rank: int, host: "OwnHost") -> T:
+    """Run what a process would: tasks that *rank* leaves behind are cancelled at its end."""
+    try:
+        result = await _run_rank(main, rank)
+    except GeneratorExit:  # the coroutine is collected
+        raise
+    except BaseException:
+        await host.cancel_others()
+        raise
+    await host.cancel_others()
+    return result
 
 
 async def _run_folded(
