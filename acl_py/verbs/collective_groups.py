@@ -18,6 +18,7 @@ from acl_py.runtime.collectives import Communicators, Group, check_nccl, drop, j
 from acl_py.runtime.fold_checks import Diary, parted_for_checks
 from acl_py.runtime.folding import check_faults, check_writes, folding
 from acl_py.runtime.folds import own_device
+from acl_py.runtime.rank_numbers import Watch
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope
 from acl_py.verbs.devices import SetDevice
@@ -147,7 +148,8 @@ def ranks(
             It needs a run without values. "check": some more ranks of each class run beside the first one, and are
             compared with it.
         alike: A function that gets the number of a rank. Ranks for which it returns equal keys are alike: they make the
-            same calls, with equal sizes, and peers at equal distances. By default all ranks are alike.
+            same calls, with equal sizes, and peers at equal distances. By default all ranks are alike: then a
+            comparison by which *main* tells ranks apart is an error, which says what to give here.
 
     Returns:
         What to await. It gives what the tasks have returned, in the order of the ranks; with *fold*, what the first
@@ -169,13 +171,8 @@ def ranks(
         raise ValueError("alike= says which ranks are folded: pass fold=True, or fold='check', with it")
     if fold:
         check_writes(main)
-        return _run_folded(number, main, alike or _all_alike, is_checked=fold == "check")
+        return _run_folded(number, main, alike, is_checked=fold == "check")
     return _run_on_own_hosts(range(number), main) if own_hosts else _run_ranks(number, main)
-
-
-def _all_alike(_: int) -> int:
-    """Return one key for all ranks."""
-    return 0
 
 
 async def _run_ranks(count: int, main: Callable[[int], Awaitable[T]]) -> list[T]:
@@ -232,7 +229,7 @@ async def _run_process(main: Callable[[int], Awaitable[T]], rank: int, host: "Ow
 
 
 async def _run_folded(
-    count: int, main: Callable[[int], Awaitable[T]], alike: Callable[[int], Hashable], *, is_checked: bool
+    count: int, main: Callable[[int], Awaitable[T]], alike: Callable[[int], Hashable] | None, *, is_checked: bool
 ) -> list[T]:
     runtime, _ = _simulated_host("fold")
     if runtime.values:
@@ -244,16 +241,24 @@ async def _run_folded(
     runtime.device(count - 1)  # there must be as many
     keys: dict[Hashable, list[int]] = {}
     for rank in range(count):
-        keys.setdefault(alike(rank), []).append(rank)
+        keys.setdefault(0 if alike is None else alike(rank), []).append(rank)
     classes, checks = list(keys.values()), dict[int, int]()
     check_faults(runtime, classes)
     if is_checked:
         classes, checks = parted_for_checks(classes)
-    diary = Diary(runtime, checks)
+    diary, watch = Diary(runtime, checks), Watch(classes[0])
+    watch.over = alike is not None or len(classes[0]) == 1
+
+    def watched(rank: int) -> Awaitable[T]:
+        return main(watch.number() if rank == watch.ranks[0] and not watch.over else rank)
+
     names = {each[0]: f"rank {each[0]}" + (f" and {len(each) - 1} more" if len(each) > 1 else "") for each in classes}
     first = {rank: each[0] for each in classes for rank in each}
     with folding(runtime, classes), diary:
-        found = await _run_on_own_hosts(sorted(names), main, names.__getitem__)
+        try:
+            found = await _run_on_own_hosts(sorted(names), watched, names.__getitem__)
+        finally:
+            watch.over = True
     diary.compare()
     results = dict(zip(sorted(names), found, strict=True))
     return [results[first[rank]] for rank in range(count)]
