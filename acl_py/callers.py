@@ -56,7 +56,18 @@ def described(caller: Caller) -> str:
         return printable(caller.name)
     if isinstance(caller, threading.Thread):
         return "the program" if caller is threading.main_thread() else f"thread '{printable(caller.name)}'"
-    return f"task '{printable(caller.get_name())}'"
+    return f"task '{printable(caller.get_name())}'{_host(caller)}"
+
+
+def host_of(name: str) -> str:
+    """Return what tells the hosts of a run apart in which ranks have hosts of their own, of a caller with this name."""
+    return name.rpartition(" of ")[2].removeprefix("task ").strip("'")
+
+
+def _host(task: "asyncio.Task[Any]") -> str:
+    """Say of which rank a *task* is that a rank with a host of its own has made."""
+    host = getattr(task.get_coro(), "host", None)  # of a coroutine that runs on one
+    return "" if host is None or host.name == task.get_name() else f" of {printable(host.name)}"
 
 
 class Callers:
@@ -87,7 +98,7 @@ class Callers:
 def _name(caller: Caller, number: int) -> str:
     if isinstance(caller, Role) or not is_given_by_python(_own_name(caller)):
         return described(caller)
-    return f"{'thread' if isinstance(caller, threading.Thread) else 'task'} {number}"
+    return f"thread {number}" if isinstance(caller, threading.Thread) else f"task {number}{_host(caller)}"
 
 
 def _own_name(caller: Caller) -> str:

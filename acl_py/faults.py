@@ -18,6 +18,7 @@ A rule without the last five strikes whenever it matches. If several rules would
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from inspect import getdoc
 from sys import _getframe
 from textwrap import fill
@@ -34,6 +35,7 @@ from device_model.faults import Rule as Rule
 from device_model.faults import SlowCurve, Verdict
 from device_model.frozen import Frozen
 from device_model.integers import Integer, is_integer
+from device_model.links.fabric import Slowness
 from device_model.memory import Buffer, Limit, size_text
 from device_model.scheduler import END_NS, nanoseconds
 
@@ -195,7 +197,7 @@ def lose_device(device: Integer | None = None, **where: Any) -> Fault:
     number, since_ns = int(device), _bounds(where)["since_ns"]
 
     def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
-        rule = Rule(Verdict.LOSE, text, made, since_ns=since_ns, kind=Kind.DEVICE_LOST, lost=number)
+        rule = Rule(Verdict.LOSE, text, made, since_ns=since_ns, kind=Kind.DEVICE_LOST, named=(number,))
         runtime.admit(rule)
         lost = runtime.device(number)
 
@@ -306,6 +308,67 @@ def slow(engine: str, factor: float, *, since_us: float = 0, until_us: float | N
     return Fault(text, site_of(_getframe(1)), put)
 
 
+def slow_link(
+    device: Integer, factor: float, *, to: Integer | None = None, since_us: float = 0, until_us: float | None = None
+) -> Fault:
+    """Slow down links: those at device=, or with to= those that copies between the two cross, have their rate divided
+    by factor=. Copies between devices and collectives share what is left.
+
+    Args:
+        device: The number of the device at one end.
+        factor: By what the bytes per second of each of these links are divided; more than 0. A transfer that has had
+            less than that from the link, as its engine is slower, takes as long as before.
+        to: The number of the device at the other end; None: all links of *device*, and its network card.
+        since_us: The simulated time in microseconds from which on it counts, also for transfers in progress.
+        until_us: The time from which on it counts no more; None: it counts until the rule is removed.
+
+    Raises:
+        FaultError: An argument is wrong; or, when it comes into force, the profile has no links.
+    """
+    said = {"device": device, "factor": factor} | ({} if to is None else {"to": to})
+    times = ({} if not since_us else {"since_us": since_us}) | ({} if until_us is None else {"until_us": until_us})
+    text, bounds = _text("slow_link", said | times), _bounds(times)
+    for name, number in (("device", device), ("to", device if to is None else to)):
+        if not is_integer(number) or number < 0:
+            raise FaultError(f"{text}: {name} must be the number of a device, from 0 on, not {number!r}")
+    if to is not None and to == device:
+        raise FaultError(f"{text}: to must be another device")
+    if not (isinstance(factor, int | float) and 0 < factor <= END_NS):
+        raise FaultError(f"{text}: factor must be more than 0 and at most 2**62, not {factor!r}")
+    named = (int(device),) if to is None else (int(device), int(to))
+
+    def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
+        rule = Rule(Verdict.SLOW, text, made, factor=factor, named=named, **bounds)
+        links, scheduler = runtime.links, runtime.scheduler
+        if links.spec is None:
+            raise FaultError(f"{text}: the profile {runtime.profile.name} has no links between devices")
+        for number in named:
+            runtime.device(number)  # there must be as many
+
+        def strike() -> None:
+            rule.count()
+            if runtime.hooks.fault is not None:
+                runtime.hooks.fault(rule, f"links of device {named[0]}", scheduler.now)
+
+        slow = Slowness(partial(links.spec.is_at, named[0], named[1] if len(named) > 1 else None), factor, strike)
+        if rule.is_in_time(scheduler.now):
+            links.slow_down(slow)
+        elif rule.since_ns > scheduler.now:
+            scheduler.at(rule.since_ns, links.slow_down, slow)
+        if rule.until_ns is not None and rule.until_ns > scheduler.now:
+            scheduler.at(rule.until_ns, links.restore, slow)
+        injection.install(runtime, rule)
+
+        def end() -> None:
+            scheduler.forget(slow)
+            links.restore(slow)
+            injection.uninstall(runtime, rule)
+
+        return rule, end
+
+    return Fault(text, site_of(_getframe(1)), put)
+
+
 def parse(text: str, made: object = "the command line") -> Fault:
     """Return the rule that *text* describes: a function of this module and its arguments, `fail call=Malloc nth=3`.
 
@@ -338,7 +401,10 @@ def parse(text: str, made: object = "the command line") -> Fault:
 
 
 MAKERS: Mapping[str, Callable[..., Fault]] = MappingProxyType(
-    {each.__name__: each for each in (fail, delay, hang, corrupt, ecc_error, lose_device, out_of_memory, slow)}
+    {
+        each.__name__: each
+        for each in (fail, delay, hang, corrupt, ecc_error, lose_device, out_of_memory, slow, slow_link)
+    }
 )
 
 

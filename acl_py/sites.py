@@ -322,16 +322,23 @@ class _Factory:
         self.users = 1
 
     def __call__(self, loop: "asyncio.AbstractEventLoop", coro: Any, **options: Any) -> Any:
-        if isinstance(coro, CoroutineType) and is_foreign(coro.cr_code):
-            site = _nearest(sys._getframe(1))
-            if site is not None:
-                _made[coro] = site  # before the task is made: an eager one begins at once
-        return self._make(loop, coro, options)
+        note_task(coro)  # before the task is made: an eager one begins at once
+        return make_task(self.previous, loop, coro, options)
 
-    def _make(self, loop: "asyncio.AbstractEventLoop", coro: Any, options: dict[str, Any]) -> Any:
-        if self.previous is None:
-            return (task_types.get(loop) or imported("asyncio").Task)(coro, loop=loop, **options)
-        return self.previous(loop, coro, **options)
+
+def note_task(coro: Any) -> None:
+    """Note the line that makes a task, if *coro* is not the user's own."""
+    if isinstance(coro, CoroutineType) and is_foreign(coro.cr_code):
+        site = _nearest(sys._getframe(1))
+        if site is not None:
+            _made[coro] = site
+
+
+def make_task(factory: Any, loop: "asyncio.AbstractEventLoop", coro: Any, options: dict[str, Any]) -> Any:
+    """Return a task that *factory* makes, or Python where that is None."""
+    if factory is None:
+        return (task_types.get(loop) or imported("asyncio").Task)(coro, loop=loop, **options)
+    return factory(loop, coro, **options)
 
 
 def forget_tasks(loop: "asyncio.AbstractEventLoop") -> None:

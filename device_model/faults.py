@@ -14,7 +14,8 @@ Each verdict is built from parts that a device has anyway, so engines and queues
     CORRUPT    its work writes one wrong byte (`corrupting`)
     HANG       its stream waits for a completion that never comes (`Hung`), which a hang report then names
     DELAY      it may start later
-    SLOW       its kernel has longer blocks (`slower`), or its engine another curve (`SlowCurve`)
+    SLOW       its kernel has longer blocks (`slower`), or its engine another curve (`SlowCurve`); or links have less
+               capacity (links/fabric.py)
     LOSE       it fails, and all contexts of its device are lost
 
 A runtime asks the rules only while it has some (acl_py/runtime/injection.py).
@@ -72,7 +73,7 @@ class Rule:
         code: The vendor's code to report, in place of the code of *kind*.
         delay_ns: How much longer a call takes, or how much later an operation may start.
         factor: How many times as long blocks or copies take.
-        lost: The number of the device that is lost, if the rule names one.
+        named: The numbers of the devices that the rule names: the one that is lost, those at the ends of slow links.
 
     `seen` counts what matched, `struck` what was struck.
     """
@@ -95,7 +96,7 @@ class Rule:
     code: int | None = None
     delay_ns: Nanoseconds = 0
     factor: float = 1.0
-    lost: int | None = None
+    named: tuple[int, ...] = ()
     seen: int = field(default=0, init=False)
     struck: int = field(default=0, init=False)
 
@@ -103,9 +104,9 @@ class Rule:
         return f"fault rule {self.text} made at {self.made}"
 
     @property
-    def device(self) -> int | None:
-        """The number of the only device where the rule can strike, if it names one, or memory there."""
-        return self.lost if self.touching is None else self.touching[0].device
+    def devices(self) -> tuple[int, ...]:
+        """The numbers of the only devices where the rule can strike, if it names some, or memory there."""
+        return self.named if self.touching is None else (self.touching[0].device,)
 
     def strikes_call(self, name: str, now: Nanoseconds) -> bool:
         """Count a call of *name*, and return whether the rule strikes it."""

@@ -1,6 +1,6 @@
 """The host's side of a recording: when a host was busy, and in which call.
 
-All tasks and threads of a simulation share one host, unless ranks have hosts of their own: then each caller is a host.
+All tasks and threads of a simulation share one host, unless ranks have hosts of their own: then those of a rank do.
 A call in which the caller slept has a busy time before its first sleep, and one after each sleep.
 """
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from acl_py.callers import host_of
 from acl_py.trace.rows.columns import CallColumns, Ints, OpColumns
 from acl_py.trace.rows.timeline import OWN_HOSTS, Sleep, Timeline
 
@@ -44,9 +45,9 @@ def hosts_of(timeline: Timeline, ops: OpColumns, calls: CallColumns) -> tuple[In
     """Return the number of the host that queued each operation, and of the host that made each call."""
     if timeline.host_time != OWN_HOSTS:
         return np.zeros(len(ops), np.int64), np.zeros(len(calls), np.int64)
-    numbers: dict[tuple[str, int], int] = {}
+    numbers: dict[str, int] = {}
     of_callers = [
-        np.array([numbers.setdefault(who, len(numbers)) for who in zip(each.callers, each.by, strict=True)], np.int64)
+        np.array([numbers.setdefault(host_of(name), len(numbers)) for name in each.callers], np.int64)
         for each in (ops, calls)
     ]
     return of_callers[0][ops.caller], of_callers[1][calls.caller]

@@ -54,12 +54,13 @@ def check_faults(runtime: Runtime, classes: Sequence[Sequence[int]]) -> None:
     due = (subject for subject in runtime.scheduler.subjects() if isinstance(subject, Rule))
     alike = {rank: each for each in classes for rank in each}
     for rule in (*runtime.faults.rules, *due):
-        number = None if rule.device is None else len(alike.get(rule.device, ()))
-        if number is not None and number > 1:
-            raise ValueError(
-                f"fold: {rule!r} is for device {rule.device}, whose rank is one of {number:,} that are alike: "
-                "give it a key of its own with alike="
-            )
+        for device in rule.devices:
+            number = len(alike.get(device, ()))
+            if number > 1:
+                raise ValueError(
+                    f"fold: {rule!r} is for device {device}, whose rank is one of {number:,} that are alike: "
+                    "give it a key of its own with alike="
+                )
 
 
 def check_writes(main: Callable[..., Any]) -> None:

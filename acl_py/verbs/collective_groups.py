@@ -7,7 +7,8 @@ for each rank becomes a coroutine function that gets its rank.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from contextvars import copy_context
+from typing import TYPE_CHECKING, TypeVar
 
 from acl_py.callers import current_caller
 from acl_py.calls.table import verb
@@ -17,12 +18,16 @@ from acl_py.runtime.collectives import Communicators, Group, check_nccl, drop, j
 from acl_py.runtime.fold_checks import Diary, parted_for_checks
 from acl_py.runtime.folding import check_faults, check_writes, folding
 from acl_py.runtime.folds import own_device
+from acl_py.runtime.rank_numbers import Watch
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope
 from acl_py.verbs.devices import SetDevice
 from acl_py.verbs.launches import Launches
 from acl_py.waiting.bridge import Bridge
 from device_model.integers import Integer, integer
+
+if TYPE_CHECKING:
+    from acl_py.waiting.host_queues import OwnHost
 
 T = TypeVar("T")
 
@@ -137,12 +142,14 @@ def ranks(
         main: A coroutine function that gets the number of its rank.
         own_hosts: Whether each rank has a host of its own, as processes on a server with enough cores do: its calls
             take time of its host only. By default all ranks are threads of one host, whose calls follow one another.
-            With hosts of their own, each rank makes its calls in its own task.
+            With hosts of their own, each rank makes its calls in its own task and in tasks that it creates; those
+            that are left when it returns are cancelled.
         fold: True: ranks that are alike are one class, and only the first one of each class runs, on a host of its own.
             It needs a run without values. "check": some more ranks of each class run beside the first one, and are
             compared with it.
         alike: A function that gets the number of a rank. Ranks for which it returns equal keys are alike: they make the
-            same calls, with equal sizes, and peers at equal distances. By default all ranks are alike.
+            same calls, with equal sizes, and peers at equal distances. By default all ranks are alike: then a
+            comparison by which *main* tells ranks apart is an error, which says what to give here.
 
     Returns:
         What to await. It gives what the tasks have returned, in the order of the ranks; with *fold*, what the first
@@ -164,13 +171,8 @@ def ranks(
         raise ValueError("alike= says which ranks are folded: pass fold=True, or fold='check', with it")
     if fold:
         check_writes(main)
-        return _run_folded(number, main, alike or _all_alike, is_checked=fold == "check")
+        return _run_folded(number, main, alike, is_checked=fold == "check")
     return _run_on_own_hosts(range(number), main) if own_hosts else _run_ranks(number, main)
-
-
-def _all_alike(_: int) -> int:
-    """Return one key for all ranks."""
-    return 0
 
 
 async def _run_ranks(count: int, main: Callable[[int], Awaitable[T]]) -> list[T]:
@@ -196,24 +198,38 @@ def _simulated_host(option: str) -> tuple[Runtime, Bridge]:
 async def _run_on_own_hosts(
     numbers: Iterable[int], main: Callable[[int], Awaitable[T]], name: Callable[[int], str] = "rank {}".format
 ) -> list[T]:
-    from acl_py.waiting.own_hosts import on_own_host  # imported here: few programs need greenlets
+    from acl_py.waiting.host_queues import OwnHost, current_host
 
     runtime, bridge = _simulated_host("own_hosts=True")
-
-    async def run(rank: int) -> T:
-        own_device.set(rank)
-        return await on_own_host(_run_rank(main, rank), turns, _Memory(runtime))
-
     if runtime.hooks.parted is not None:
         runtime.hooks.parted()
     with bridge.own_hosts() as turns:
+        made = []
         async with asyncio.TaskGroup() as tasks:
-            made = [tasks.create_task(run(rank), name=name(rank)) for rank in numbers]
+            for rank in numbers:
+                host, context = OwnHost(name(rank), _Memory(runtime), turns.queues), copy_context()
+                context.run(own_device.set, rank)
+                context.run(current_host.set, host)
+                program = _run_process(main, rank, host)
+                made.append(tasks.create_task(program, name=name(rank), context=context))
         return [task.result() for task in made]
 
 
+async def _run_process(main: Callable[[int], Awaitable[T]], rank: int, host: "OwnHost") -> T:
+    """Run what a process would: tasks that *rank* leaves behind are cancelled at its end."""
+    try:
+        result = await _run_rank(main, rank)
+    except GeneratorExit:  # the coroutine is collected
+        raise
+    except BaseException:
+        await host.cancel_others()
+        raise
+    await host.cancel_others()
+    return result
+
+
 async def _run_folded(
-    count: int, main: Callable[[int], Awaitable[T]], alike: Callable[[int], Hashable], *, is_checked: bool
+    count: int, main: Callable[[int], Awaitable[T]], alike: Callable[[int], Hashable] | None, *, is_checked: bool
 ) -> list[T]:
     runtime, _ = _simulated_host("fold")
     if runtime.values:
@@ -225,16 +241,24 @@ async def _run_folded(
     runtime.device(count - 1)  # there must be as many
     keys: dict[Hashable, list[int]] = {}
     for rank in range(count):
-        keys.setdefault(alike(rank), []).append(rank)
+        keys.setdefault(0 if alike is None else alike(rank), []).append(rank)
     classes, checks = list(keys.values()), dict[int, int]()
     check_faults(runtime, classes)
     if is_checked:
         classes, checks = parted_for_checks(classes)
-    diary = Diary(runtime, checks)
+    diary, watch = Diary(runtime, checks), Watch(classes[0])
+    watch.over = alike is not None or len(classes[0]) == 1
+
+    def watched(rank: int) -> Awaitable[T]:
+        return main(watch.number() if rank == watch.ranks[0] and not watch.over else rank)
+
     names = {each[0]: f"rank {each[0]}" + (f" and {len(each) - 1} more" if len(each) > 1 else "") for each in classes}
     first = {rank: each[0] for each in classes for rank in each}
     with folding(runtime, classes), diary:
-        found = await _run_on_own_hosts(sorted(names), main, names.__getitem__)
+        try:
+            found = await _run_on_own_hosts(sorted(names), watched, names.__getitem__)
+        finally:
+            watch.over = True
     diary.compare()
     results = dict(zip(sorted(names), found, strict=True))
     return [results[first[rank]] for rank in range(count)]

@@ -19,7 +19,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import Context
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -44,8 +44,8 @@ TICK_S = 0.01  # the longest real time between two looks while the loop waits fo
 
 T = TypeVar("T")
 _NO_HOST = (
-    "while ranks have hosts of their own, a task that has none has made a call: let each rank make its calls in "
-    "its own task, and make other calls before or after ranks()"
+    "while ranks have hosts of their own, a task has made a call that no rank has made: let each rank make its calls "
+    "in its own task, or in tasks that it creates, and make other calls before or after ranks()"
 )
 _METHODS = ("time", "call_at", "call_later", "run_in_executor")  # of a loop, which its clock takes over
 _RUN_ONCE = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__", None)
@@ -298,11 +298,13 @@ class Clock(Gate):
         from acl_py.waiting.own_hosts import Turns  # imported here: few programs need greenlets
 
         if self._turns_of_hosts is None:
-            self._turns_of_hosts = Turns(self)
+            self._turns_of_hosts = Turns(self, self._loop)
+        turns = self._turns_of_hosts
         self._own_hosts += 1
         self._set_horizons()
         try:
-            yield self._turns_of_hosts
+            with nullcontext() if self._own_hosts > 1 else turns.serving(self._loop):
+                yield turns
         finally:
             self._own_hosts -= 1
             self._set_horizons()
@@ -311,13 +313,13 @@ class Clock(Gate):
         """Let the clock go on to *goal*, while all other hosts do what they do before that."""
         if goal == self.now_ns:
             return
-        host = turns.host()
-        if host is None:
+        strand = turns.strand()
+        if strand is None:
             raise RuntimeError(_NO_HOST)
         if self.let_devices_act(turns, goal):
             self._set(goal)
         else:
-            turns.take(host, bridge.host.scheduler, goal - bridge.began_ns)
+            turns.take(strand, bridge.host.scheduler, goal - bridge.began_ns)
 
     @property
     def is_real(self) -> bool:
@@ -517,9 +519,10 @@ class Clock(Gate):
     def _run_timers(self, until: float) -> None:
         """Run the callbacks of all timers that are due at *until* or before, now that no task can run.
 
-        That saves a turn of the loop. In debug mode the loop runs them, because it reports which callbacks are slow.
+        That saves a turn of the loop. In debug mode the loop runs them, because it reports which callbacks are slow;
+        with several hosts each of them runs its own.
         """
-        if self._loop.get_debug():
+        if self._loop.get_debug() or self._own_hosts:
             self._ring(until)
             return
         for _, timer in self.timers.take(until):
@@ -530,6 +533,8 @@ class Clock(Gate):
 
     def _make_ready(self, timer: asyncio.TimerHandle) -> None:
         self._rung_s = max(self._rung_s, timer.when())
+        if self._own_hosts and self._turns_of_hosts is not None and self._turns_of_hosts.queues.takes(timer):
+            return
         if self._handle is not None:
             self._queue.append(timer)
         else:

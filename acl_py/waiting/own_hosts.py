@@ -1,70 +1,101 @@
-"""Tasks with a host each: a call takes time of its own host only, and meanwhile the others go on.
+"""Several hosts in one loop: a call takes time of its own host only, and meanwhile the others go on.
 
 A call takes its time in the middle of a verb, which is an ordinary function there and cannot await. So the coroutine of
-such a task runs in a greenlet, which the task resumes. Where the call has to let time pass, the greenlet goes back to
-its task.
+a task that has such a host runs in a greenlet, a *strand*, which the task resumes. Where the call has to let time pass,
+the strand goes back to its task.
 
 No host needs a clock of its own. The host that runs is always at the time of the loop's clock: all that others do
 before that time is done, and nothing that they do later. A call lets the clock go on at once if nothing else can happen
-up to its end. Otherwise its host takes a *turn*: an entry in the heap of the device, for the end of the call.
+up to its end. Otherwise its strand takes a *turn*: an entry in the heap of the device, for the end of the call.
 
-A host that waits for its turn does not go back to its task if it need not. It lets time pass itself, and hands over to
-the host whose turn comes first, also that of another task, which still waits in the loop. So all hosts that take turns
-run in one step of the loop, that of the task which *resumes*. What such a host awaits in the end, its own task does.
+A strand that waits for its turn does not go back to its task if it need not. It lets time pass itself, and hands over
+to the strand whose turn comes first, also that of another task, which still waits in the loop. So all strands that take
+turns run in one step of the loop, that of the task which *resumes*.
+
+**A host does one thing at a time.** A task that is made on a host is of that host. While one of its tasks is in a call,
+the others wait, as they do in a loop of their own. So whatever the loop is to run for a host goes through the queue of
+that host (queues.py), which stands still during a step of one of its tasks.
 """
 
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
-from contextvars import copy_context
-from functools import partial
+from collections.abc import Callable, Coroutine
+from contextlib import contextmanager
+from contextvars import Context, copy_context
 from heapq import heappush
-from types import CoroutineType, coroutine
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Protocol
 
-from acl_py.sites import hosted
+from acl_py.sites import hosted, make_task, note_task
+from acl_py.waiting.host_queues import OwnHost, Queues, Way, current_host
 from device_model.completions import Nanoseconds
 from device_model.kernel.greenlets import getcurrent, greenlet
 from device_model.scheduler import check_clock
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from acl_py.waiting.bridge import Bridge
     from device_model.scheduler import Scheduler
 
-T = TypeVar("T")
 Task = asyncio.Task[Any]
+Program = Coroutine[Any, Any, Any]
 _Around = Callable[[asyncio.AbstractEventLoop, Task], None]
-PAUSE = object()  # what a host gives that waits for its turn, for which the loop has to turn
+PAUSE = object()  # what a strand gives that waits for its turn, for which the loop has to turn
 
 
-class Memory(Protocol):
-    """What a host remembers, which is changed for what is remembered beside it while others run."""
+class Pause(asyncio.Future[None]):
+    """What the task of a strand awaits that has gone to the loop, because others take turns in the step of another one.
 
-    def swap(self) -> None:
-        """Change it for what is remembered now: this host goes on, or has come back."""
+    *awaited* is what its program awaits; None while it is in a call.
+    """
 
-    def follow(self, before: Any) -> None:
-        """Do both: the host with the memory *before* has come back, and this one goes on."""
+    def __init__(self, strand: "Strand") -> None:
+        super().__init__(loop=strand.loop)
+        self.awaited: asyncio.Future[Any] | None = None
+        self._queues = strand.host.queues
+        self._asyncio_future_blocking = True
+
+    def add_done_callback(self, function: Callable[[Any], object], /, *, context: Context | None = None) -> None:
+        """Call *function* when the task may go on, past the queue of its host: that stands still for it."""
+        self._queues.way = Way.PAST
+        super().add_done_callback(function, context=context)
+        self._queues.way = Way.THROUGH
+
+    def end(self, way: Way) -> None:
+        """Let the task go on."""
+        if not super().done():
+            self._queues.way = way
+            self.set_result(None)
+
+    def done(self) -> bool:
+        """Whether the task can go on, be it behind others of its host: anyio asks before it cancels one."""
+        return super().done() or (self.awaited is not None and self.awaited.done())
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """Cancel what the program awaits. A call goes on to its end: then the task finds that it is to be cancelled."""
+        return self.awaited is not None and self.awaited.cancel(msg)
 
 
-class OwnHost(greenlet):
-    """Runs *program*, all that one host does, in *task*. *memory* is what this host remembers."""
+class Strand(greenlet):
+    """Runs *program*, the coroutine of *task*, which is one of the tasks of *host*."""
 
-    def __init__(self, program: Coroutine[Any, Any, Any], memory: "Memory", task: Task) -> None:
+    def __init__(self, program: Program, host: OwnHost, task: Task) -> None:
         super().__init__(self._run)
         self.gr_context = copy_context()
         self.task = task
         self.loop = task.get_loop()
-        self.memory = memory
-        self.future: asyncio.Future[None] | None = None  # for which its task waits, once it has gone to the loop
+        self.host = host
+        self.pausing: Pause | None = None  # what its task awaits, once it has gone to the loop
         self.has_turn = False
+        self.to_await: Any = None  # what its own task has to await, because that is to be cancelled
         self.raised: BaseException | None = None  # with which it ended beside another one
         self.result: Any = None
         self._program = program
 
     def __repr__(self) -> str:
-        return f"<OwnHost of {self._program!r}>"
+        return f"<Strand of {self._program!r}>"
 
     def _run(self) -> Any:
         program = self._program
@@ -80,7 +111,7 @@ class OwnHost(greenlet):
                 go_on, sent = program.throw, error
 
     def _back(self, awaited: object) -> Any:
-        """Go back to the task that resumes hosts; return what it sends."""
+        """Go back to the task that resumes strands; return what it sends."""
         assert self.parent is not None, f"{self!r} has no task to go back to"
         return self.parent.switch(awaited)
 
@@ -88,9 +119,34 @@ class OwnHost(greenlet):
         """Let the loop turn."""
         self._back(PAUSE)
 
-    def wake(self) -> None:
-        """Let the task of this host go on."""
-        _pass_on(self.future)
+    def wake(self, way: Way = Way.PAST) -> None:
+        """Let the task of this strand go on."""
+        if self.pausing is not None:
+            self.pausing.end(way)
+            self.host.queues.way = Way.THROUGH
+
+    def go_on(self, awaited: asyncio.Future[Any] | None = None) -> None:
+        """Go on with a step of the task, as the loop does: what it has *awaited* beside another one is there."""
+        if awaited is not None and not awaited.cancelled():
+            awaited.exception()  # asyncio counts it as seen, also if the task has been cancelled meanwhile
+        self.host.begin(self)
+        self.wake(Way.AT_ONCE)
+
+    def suspend(self, awaited: Any) -> None:
+        """Wait in the queue of the host for what the program *awaited* beside another one."""
+        pause = self.pausing
+        assert pause is not None, f"{self!r} does not wait in the loop"
+        if self.task._must_cancel:  # type: ignore[attr-defined]
+            self.to_await = awaited
+            self.wake()
+        elif awaited is None:
+            self.host.add(asyncio.Handle(self.go_on, (), self.loop, self.gr_context))
+            self.host.release()
+        else:
+            pause.awaited = awaited
+            awaited._asyncio_future_blocking = False
+            awaited.add_done_callback(self.go_on, context=self.gr_context)
+            self.host.release()
 
 
 class _Clock(Protocol):
@@ -105,16 +161,42 @@ class _Clock(Protocol):
 
 
 class Turns:
-    """Whose turn it is, of the hosts of one loop. At any time one task at most resumes hosts, or is about to."""
+    """Whose turn it is, of the strands of one loop. At any time one task at most resumes strands, or is about to."""
 
-    def __init__(self, clock: _Clock) -> None:
+    def __init__(self, clock: _Clock, loop: asyncio.AbstractEventLoop) -> None:
         self.clock = clock
-        self.ready: deque[OwnHost] = deque()  # those that have their turn and were not resumed
+        self.ready: deque[Strand] = deque()  # those that have their turn and were not resumed
+        self.queues = Queues(loop)
         self._enter, self._leave = _around_steps()
         self._is_resuming = False
-        self._own: OwnHost | None = None  # the host of the task that resumes
-        self._home: greenlet = getcurrent()  # what that task runs in: hosts come back there
-        self._running: OwnHost | None = None  # the host that runs in the step of that task, or has come back to it
+        self._own: Strand | None = None  # the strand of the task that resumes
+        self._home: greenlet = getcurrent()  # what that task runs in: strands come back there
+        self._running: Strand | None = None  # the strand that runs in the step of that task, or has come back to it
+
+    @contextmanager
+    def serving(self, loop: asyncio.AbstractEventLoop) -> "Iterator[None]":
+        """Return a block in which tasks that are made on a host are of that host, and its callbacks wait for it."""
+        previous = loop.get_task_factory()
+
+        def factory(loop: asyncio.AbstractEventLoop, coro: Program, **options: Any) -> Any:
+            context = options.get("context")
+            host = current_host.get() if context is None else context.get(current_host)
+            if host is None:
+                return make_task(previous, loop, coro, options)
+            note_task(coro)
+            hosting = Hosted(coro, host, self)
+            task: Task = make_task(previous, loop, hosting, options)
+            if isinstance(coro, CoroutineType):
+                hosted[task] = coro
+            host.tasks[task] = None
+            return task
+
+        loop.set_task_factory(factory)  # type: ignore[arg-type]
+        try:
+            with self.queues.serving():
+                yield
+        finally:
+            loop.set_task_factory(previous)
 
     def reach(self, bridge: "Bridge", cost: Nanoseconds) -> Nanoseconds | None:
         """Return the host time after a call of *cost*, with all done that others do before that.
@@ -122,7 +204,7 @@ class Turns:
         None: the clock has to say it. The caller has no host, or real time passes.
         """
         host, clock = getcurrent(), self.clock
-        if type(host) is not OwnHost or clock.is_real:
+        if type(host) is not Strand or clock.is_real:
             return None
         runtime = bridge.host
         end = runtime.host_ns + cost
@@ -135,29 +217,29 @@ class Turns:
         self.take(host, runtime.scheduler, end)
         return runtime.host_ns
 
-    def host(self) -> OwnHost | None:
-        """Return the host of the calling task, if it has one of its own."""
+    def strand(self) -> Strand | None:
+        """Return the strand of the calling task, if it has a host of its own."""
         here = getcurrent()
-        return here if isinstance(here, OwnHost) else None
+        return here if isinstance(here, Strand) else None
 
-    def take(self, host: OwnHost, scheduler: "Scheduler", end: Nanoseconds) -> None:
-        """Let others go on until the turn of *host*, which is at *end*.
+    def take(self, strand: Strand, scheduler: "Scheduler", end: Nanoseconds) -> None:
+        """Let others go on until the turn of *strand*, which is at *end*.
 
         A call goes on to its end. A task that is cancelled meanwhile learns of it when it next awaits something.
         """
         cancelled: asyncio.CancelledError | None = None
-        turn = host, scheduler
+        turn = strand, scheduler
         scheduler.sequence += 1
         heappush(scheduler.heap, (end, scheduler.sequence, self._come, turn))
-        host.has_turn = False
+        strand.has_turn = False
         try:
-            while not host.has_turn:
+            while not strand.has_turn:
                 try:
                     other = self._next()
                     if other is None:
-                        host.pause()
-                    elif other is not host:
-                        self._change(host, other)
+                        strand.pause()
+                    elif other is not strand:
+                        self._change(strand, other)
                         other.parent = self._home
                         other.switch()
                 except asyncio.CancelledError as error:
@@ -166,96 +248,97 @@ class Turns:
             scheduler.forget(turn)
             raise
         if cancelled is not None:
-            host.task.uncancel()
-            host.task.cancel(*cancelled.args)
+            strand.task.uncancel()
+            strand.task.cancel(*cancelled.args)
 
-    def _come(self, turn: "tuple[OwnHost, Scheduler]") -> None:
-        host, scheduler = turn
-        host.has_turn = True
+    def _come(self, turn: "tuple[Strand, Scheduler]") -> None:
+        strand, scheduler = turn
+        strand.has_turn = True
         scheduler.woke()
-        self.ready.append(host)
+        self.ready.append(strand)
         if not self._is_resuming:
             self._is_resuming = True
-            host.wake()
+            strand.wake()
 
-    def _next(self) -> OwnHost | None:
-        """Return the host whose turn comes next, and goes on now; None if the loop has to turn first."""
+    def _next(self) -> Strand | None:
+        """Return the strand whose turn comes next, and goes on now; None if the loop has to turn first."""
         ready, clock = self.ready, self.clock
         if clock.is_trip_due() or not (ready or clock.let_turn_come(self)):
             return None
-        host = ready[0]
-        if host is not self._own and (host.future is None or host.future.done()):
+        strand = ready[0]
+        if strand is not self._own and (strand.pausing is None or strand.pausing.done()):
             return None  # its own task is about to go on
         return ready.popleft()
 
-    def _change(self, old: OwnHost, new: OwnHost) -> None:
+    def _change(self, old: Strand, new: Strand) -> None:
         """Let the task of *new* be the current one, and let *new* remember what it knows."""
-        new.memory.follow(old.memory)
+        new.host.memory.follow(old.host.memory)
         self._leave(old.loop, old.task)
         self._enter(new.loop, new.task)
         self._running = new
 
-    def resume(self, own: OwnHost, error: BaseException | None) -> Any:
+    def resume(self, own: Strand, error: BaseException | None) -> Any:
         """Let *own* go on in a step of its task, or raise *error* where it is; let others go on in their turns.
 
         Returns what the task has to await, or the result of *own*.
         """
         self.clock.trip()
         self._own, self._is_resuming = own, True
+        own.host.begin(own)
         if own.has_turn and own in self.ready:
             self.ready.remove(own)
-        host: OwnHost | None = own
-        while host is not None:
-            awaited = self._run(host, own, error)
+        strand: Strand | None = own
+        while strand is not None:
+            awaited = self._run(strand, own, error)
             if self._running is own and awaited is not PAUSE:
+                if not own.dead:
+                    own.host.release()
                 return awaited
             if self._running is not None and self._running.dead:
                 break  # its task ends before others go on, so errors come in the order in which they were raised
             error = None
             try:
-                host = self._next()
+                strand = self._next()
             except Exception as failed:  # of a device, or of an observer: it comes out of the call
-                host, error = own, failed
+                strand, error = own, failed
         self.clock.arm()
-        own.future = own.loop.create_future()
-        own.future._asyncio_future_blocking = True
-        return own.future
+        own.pausing = Pause(own)
+        return own.pausing
 
-    def _run(self, host: OwnHost, own: OwnHost, error: BaseException | None) -> Any:
-        """Let *host* go on in a step of the task of *own*; return what that host awaits with which this comes back.
+    def _run(self, strand: Strand, own: Strand, error: BaseException | None) -> Any:
+        """Let *strand* go on in a step of the task of *own*; return what that strand awaits with which this comes back.
 
-        If it is another one than *own*, its own task does that.
+        If it is another one than *own*, it waits for that in the queue of its host.
         """
-        host.parent = self._home = getcurrent()
-        if host is not own:
+        strand.parent = self._home = getcurrent()
+        if strand is not own:
             self._leave(own.loop, own.task)
-            self._enter(host.loop, host.task)
-        host.memory.swap()
-        self._running = host
+            self._enter(strand.loop, strand.task)
+        strand.host.memory.swap()
+        self._running = strand
         raised: BaseException | None = None
         awaited: Any = None
         try:
-            awaited = host.switch() if error is None else host.throw(error)
+            awaited = strand.switch() if error is None else strand.throw(error)
         except BaseException as found:
             raised = found
         back = self._running
-        back.memory.swap()
+        back.host.memory.swap()
         if back is own:
             if raised is not None:
                 raise raised
             return awaited
         self._leave(back.loop, back.task)
         self._enter(own.loop, own.task)
-        if raised is not None or back.dead or awaited is None:
+        if back.dead:
             back.raised, back.result = raised, awaited
             back.wake()
         elif awaited is not PAUSE:
-            awaited._asyncio_future_blocking = False
-            awaited.add_done_callback(partial(_pass_on, back.future))
+            back.suspend(awaited)
         return awaited
 
     def leave(self) -> None:
-        """Let the task of the next host that has its turn go on: the one that has resumed hosts goes to the loop."""
+        """Let the task of the next strand that has its turn go on: the one that resumed strands goes to the loop."""
         self._own = None
         self._is_resuming = bool(self.ready)
         if self.ready:
@@ -277,37 +360,74 @@ def _around_steps() -> tuple[_Around, _Around]:
         ) from error
 
 
-def _pass_on(future: asyncio.Future[None] | None, _: object = None) -> None:
-    """Let a task that waits for *future* go on."""
-    if future is not None and not future.done():
-        future.set_result(None)
+class Hosted(Program):
+    """The coroutine of a task of *host*: it runs *program* in a strand, which takes *turns* with others."""
 
+    def __init__(self, program: Program, host: OwnHost, turns: Turns) -> None:
+        self._program = program
+        self._host = host
+        self._turns = turns
+        self._strand: Strand | None = None
 
-@coroutine
-def on_own_host(program: Coroutine[Any, Any, T], turns: Turns, memory: Memory) -> Generator[Any, Any, T]:
-    """Run *program* on a host of its own, which takes *turns* with others and has a *memory*."""
-    task = asyncio.current_task()
-    assert task is not None, "a host of its own is that of a task"
-    host = OwnHost(program, memory, task)
-    if isinstance(program, CoroutineType):
-        hosted[task] = program
-    error: BaseException | None = None
-    while not host.dead:
-        try:
-            awaited = turns.resume(host, error)
-        finally:
-            turns.leave()
-        if host.dead:
-            host.result = awaited
-            break
-        error = None
-        try:
-            yield awaited
-        except BaseException as thrown:
-            error = thrown
-            if host.dead:
-                raise
-    if host.raised is not None:
-        raise host.raised
-    returned: T = host.result
-    return returned
+    def __repr__(self) -> str:
+        return repr(self._program)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the program has: asyncio and debuggers look at its frame, its code and its state."""
+        return getattr(self._program, name)
+
+    @property
+    def host(self) -> OwnHost:
+        """The host of the task."""
+        return self._host
+
+    def __await__(self) -> Any:
+        raise TypeError(f"{self!r} is the coroutine of a task: await that")
+
+    def send(self, _: Any) -> Any:
+        """Go on; return what the task has to await."""
+        if self._strand is None:
+            task = asyncio.current_task()
+            assert task is not None, "a host of its own is that of a task"
+            if isinstance(getcurrent(), Strand):
+                return None  # an eager task begins in the step of another one: it begins at the next turn instead
+            self._strand = Strand(self._program, self._host, task)
+        return self._go_on(self._strand, None)
+
+    def throw(self, error: Any, value: Any = None, _: Any = None, /) -> Any:
+        """Raise *error* in the program; return what the task has to await."""
+        raised = value if isinstance(value, BaseException) else error if isinstance(error, BaseException) else error()
+        if self._strand is None:  # a task that was cancelled before it began
+            self.close()
+            self._host.forget(asyncio.current_task())
+            raise raised
+        return self._go_on(self._strand, raised)
+
+    def close(self) -> None:
+        """End the program."""
+        if self._strand is None:
+            self._program.close()
+        elif not self._strand.dead:
+            self._strand.throw()
+
+    def _go_on(self, strand: Strand, error: BaseException | None) -> Any:
+        if strand.to_await is not None:
+            awaited, strand.to_await = strand.to_await, None
+            if isinstance(error, asyncio.CancelledError) and awaited.cancel(*error.args):
+                self._host.release()
+                return awaited
+        if not strand.dead:
+            try:
+                awaited = self._turns.resume(strand, error)
+            except BaseException as raised:
+                strand.raised = raised
+            else:
+                strand.result = awaited
+            self._turns.leave()
+            if not strand.dead:
+                return awaited
+        self._host.forget(strand.task)
+        self._host.release()
+        if strand.raised is not None:
+            raise strand.raised
+        raise StopIteration(strand.result)

@@ -31,7 +31,7 @@ Task = asyncio.Task[Any]
 
 def waits_inside(task: asyncio.Task[Any], waits: Container[Future]) -> bool:
     """Whether *task* waits for the device or for another task. False if it can run, or if that is unknown."""
-    waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
+    waiter = _awaited(task)
     if waiter is not None and (waiter.done() or _is_inside(waiter, waits)):
         return not waiter.done()
     if waiter is not None and hears_nothing(task.get_loop()):
@@ -59,12 +59,19 @@ def _is_meeting(frame: FrameType) -> bool:
 
 def awaited_by(tasks: Collection[Task]) -> frozenset[tuple[int, int]]:
     """Return which of *tasks* awaits which future, as identities: another answer if one of them has gone on."""
-    return frozenset((id(task), id(task._fut_waiter)) for task in tasks)  # type: ignore[attr-defined]
+    return frozenset((id(task), id(_awaited(task))) for task in tasks)
+
+
+def _awaited(task: Task) -> Future | None:
+    """Return the future that *task* awaits: the one of its program, if it lies in a `Pause` of own_hosts.py."""
+    waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
+    awaited: Future | None = getattr(waiter, "awaited", None)
+    return waiter if awaited is None else awaited
 
 
 def is_blocked(task: asyncio.Task[Any]) -> bool:
     """Whether *task* awaits a future that is not done: it goes on only if somebody completes that future."""
-    waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
+    waiter = _awaited(task)
     return waiter is not None and not waiter.done()
 
 
@@ -77,7 +84,7 @@ def meetings(waits: Container[Future], callers: Callers) -> Iterator[str]:
     except RuntimeError:
         return
     for task in sorted(asyncio.all_tasks(loop), key=_natural):
-        waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
+        waiter = _awaited(task)
         frames = list(_frames(task))
         if waiter in waits or not frames or task is asyncio.current_task(loop):
             continue

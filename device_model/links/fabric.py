@@ -45,6 +45,20 @@ def rate_alone(loads: Loads, cap: float, flows: int, capacity: "Callable[[Link],
     return rate
 
 
+class Slowness:
+    """Links, those that *has* is true of, have their capacity divided by *factor*.
+
+    *strike* is called for each transfer over one of them.
+    """
+
+    __slots__ = ("factor", "has", "strike")
+
+    def __init__(self, has: "Callable[[Link], bool]", factor: float, strike: OnEnd) -> None:
+        self.has = has
+        self.factor = factor
+        self.strike = strike
+
+
 class Route:
     """The links that transfers cross, one object for equal loads. Each link has a bit of its own in *mask*."""
 
@@ -88,6 +102,7 @@ class Links(Flows[OnEnd, Transfer]):
         self._touched = 0  # the links whose transfers have changed since the rates were computed
         # The only transfer in progress, and what is called at its end: it is in no class yet.
         self._only: tuple[Transfer, OnEnd] | None = None
+        self._slow: list[Slowness] = []
 
     def __repr__(self) -> str:
         return f"<Links classes={len(self._active[0]) or int(self._only is not None)}>"
@@ -102,16 +117,53 @@ class Links(Flows[OnEnd, Transfer]):
 
     def start(self, transfer: Transfer, on_end: OnEnd) -> None:
         """Start a transfer now; *on_end* is called at the instant at which it ends."""
+        if self._slow:
+            transfer = self._slowed(transfer)
         if not self._active[0]:
             if self._only is None:
                 self._start_only(transfer, on_end)
                 return
-            only, at_its_end = self._only
-            self._only = None
-            self._begin(at_its_end, only)
+            self._classify_only()
         self._advance(float(self.scheduler.now - self._begun_ns))
         self._begin(on_end, transfer)
         self._plan_wake()
+
+    def slow_down(self, slow: Slowness) -> None:
+        """Let links be slower from now on, also for transfers in progress."""
+        self._change(self._slow.append, slow)
+
+    def restore(self, slow: Slowness) -> None:
+        """End what `slow_down` has begun, if it has."""
+        if slow in self._slow:
+            self._change(self._slow.remove, slow)
+
+    def _change(self, change: Callable[[Slowness], None], slow: Slowness) -> None:
+        if self._only is not None:
+            self._classify_only()
+        if self._active[0]:
+            self._advance(float(self.scheduler.now - self._begun_ns))
+        change(slow)
+        self._capacities.clear()
+        for route in self._routes.values():
+            route.alone.clear()
+        if self._active[0]:
+            self._touched = (1 << len(self._bits)) - 1
+            self._is_stale = True
+            self._plan_wake()
+
+    def _classify_only(self) -> None:
+        """Let the only transfer in progress be one of a class."""
+        assert self._only is not None, f"{self!r} has several transfers, or none"
+        only, at_its_end = self._only
+        self._only = None
+        self._begin(at_its_end, only)
+
+    def _slowed(self, transfer: Transfer) -> Transfer:
+        """Count a strike if *transfer* crosses a slow link; return it without the rate that it has otherwise."""
+        for slow in self._slow:
+            if any(slow.has(link) for link, _ in transfer.loads):
+                slow.strike()
+        return transfer._replace(alone=None)
 
     def _start_only(self, transfer: Transfer, on_end: OnEnd) -> None:
         """Start a transfer on idle links. Most end before another one starts; then the sum is short.
@@ -217,7 +269,11 @@ class Links(Flows[OnEnd, Transfer]):
         capacity = self._capacities.get(link)
         if capacity is None:
             assert self.spec is not None, f"a transfer crosses {link!r}, and there are no links"
-            capacity = self._capacities[link] = self.spec.capacity(link)
+            capacity = self.spec.capacity(link)
+            for slow in self._slow:
+                if slow.has(link):
+                    capacity /= slow.factor
+            self._capacities[link] = capacity
         return capacity
 
     def _plan_wake(self) -> None:

@@ -87,6 +87,17 @@ class LinksSpec(Frozen):
         """Return the number of the server of *device*."""
         return 0 if self.network is None else device // self.network.server_devices
 
+    def is_at(self, device: int, peer: int | None, link: Link) -> bool:
+        """Whether *link* begins or ends at *device*, or at the network card that it shares with others; with *peer*
+        whether copies between the two cross it.
+        """
+        if peer is not None:
+            return link in self.path(device, peer) or link in self.path(peer, device)
+        if link[0] in ("card out", "card in"):
+            assert self.network is not None, f"{self!r} has no link {link!r}"
+            return bool(link[1] == device // self.network.devices_per_card)
+        return device in link[1:]
+
     def capacity(self, link: Link) -> float:
         """Return the bytes per nanosecond of *link*."""
         match link[0]:

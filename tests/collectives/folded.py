@@ -1,9 +1,9 @@
 """Random programs of ranks that are alike, but for one, run in full and folded.
 
 Ranks stand in *stages* of equally many, one behind the other in a pipeline. Those of a stage have a communicator, and
-all ranks have one. In half of the programs one rank is odd: it has more to do, or its copies are slow, or one of its
-kernels fails, and the others may wait for it in vain. Then the ranks at its place in the other stages, which send to
-it, are classes of their own, too.
+all ranks have one. In half of the programs one rank is odd: it has more to do, or its copies or its links are slow, or
+one of its kernels fails, and the others may wait for it in vain. Then the ranks at its place in the other stages, which
+send to it, are classes of their own, too.
 """
 
 import random
@@ -67,7 +67,7 @@ def random_program(seed, ranks):
                                           ("copy", chance.randrange(2), chance.randrange(1, 1 << 20)),
                                           ("event", 0, 0), ("wait", chance.randrange(2), 0)))  # fmt: skip
                     chance.choice(steps).append(step)
-    oddity = chance.choice(("load", "slow copies", "failure"))
+    oddity = chance.choice(("load", "slow copies", "slow link", "failure"))
     return Program(ranks, stages, tuple(map(tuple, steps)), odd, oddity)
 
 
@@ -176,6 +176,7 @@ def outcomes(program, **options):
         return await acl.ranks(program.ranks, rank, **options), len(ran)
 
     oddity = {
+        "slow link": faults.slow_link(program.odd, 8) if program.odd >= 0 else None,
         "slow copies": faults.delay(us=40, stream="odd *", op="h2d"),
         "failure": faults.fail(stream="odd *", op="kernel", nth=2),
     }.get(program.oddity)

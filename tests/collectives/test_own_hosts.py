@@ -169,15 +169,25 @@ def test_tasks_of_ranks_that_wait_for_one_another_are_named_with_their_lines():
     assert "task 'rank 1': in Lock.acquire at test_own_hosts.py:" in text
 
 
-def test_only_the_task_of_a_rank_makes_its_calls():
-    async def rank(number):
-        await asyncio.gather(acl.CreateStream())
+def test_a_task_from_before_the_ranks_makes_no_call_while_they_have_hosts_of_their_own():
+    async def early():
+        await begun.wait()
+        await acl.CreateStream()
 
+    async def rank(number):
+        begun.set()
+        await task
+
+    async def main():
+        nonlocal begun, task
+        begun, task = asyncio.Event(), asyncio.create_task(early())
+        await acl.ranks(2, rank, own_hosts=True)
+
+    begun, task = None, None
     with pytest.raises(ExceptionGroup) as caught:
-        history(2, rank)
-    assert "a task that has none has made a call: let each rank make its calls in its own task" in str(
-        caught.value.exceptions[0]
-    )
+        acl.run(main, device="tiny")
+    text = str(caught.value.exceptions[0])
+    assert "while ranks have hosts of their own, a task has made a call that no rank has made" in text
 
 
 def test_hosts_of_their_own_need_a_simulated_clock_and_a_simulated_host():
