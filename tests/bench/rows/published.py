@@ -7,14 +7,17 @@ belongs to words, and not to one row: other shapes of the same words run, too.
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import log
 from typing import Any
 
 from device_model.aicore.runner import Result
 from device_model.profile import load, names
-from tests.bench.rows import attention, grids, products, quantised, vectors
+from tests.bench.rows import attention, convolutions, grids, largest, products, quantised, vectors
 
 Row = Mapping[str, Any]
-KINDS = ("cube", "cube-int8", "attention", "vector", "mixed", "reduce")  # those that are compared
+KINDS = (  # those that are compared; the last ones are other names of kinds of single kernels
+    "cube", "cube-int8", "attention", "vector", "mixed", "reduce", "convolution", "conv", "topk", "sort",
+)  # fmt: skip
 # What the profiler of the vendor counts for each type of core whose code is fetched again, and launches in a row do not
 # have: before the first copy of a cube kernel, and behind the first wait of vector cores for cube cores. The shortest
 # products (docs/accuracy.md) are late by 3.6 to 7.1 us without it.
@@ -39,7 +42,7 @@ def kernel_of(row: Row) -> Callable[[], Result]:
     if row["kind"] not in KINDS:
         raise UnknownRowError(f"kind {row['kind']!r} is not compared; these are: {', '.join(KINDS)}")
     for kinds, words, make in _KERNELS:
-        if row["kind"] in kinds and (found := re.search(words, row["op"])):
+        if row["kind"] in (kinds or KINDS) and (found := re.search(words, row["op"])):
             return make(row, card, found)
     raise UnknownRowError(f"there is no kernel for {row['op']!r}")
 
@@ -73,10 +76,26 @@ def head_us(row: Row, kernel_us: float) -> float:
 
 
 def _sizes(row: Row, count: int) -> list[int]:
-    shape = row["shape"]
-    if len(shape) != count or not all(type(size) is int and size > 0 for size in shape):
-        raise UnknownRowError(f"shape {shape} is not {count} sizes")
-    return list(shape)
+    sizes = _flat(row["shape"])
+    if len(sizes) != count:
+        raise UnknownRowError(f"shape {row['shape']} is not {count} sizes")
+    return sizes
+
+
+def _flat(shape: Any) -> list[int]:
+    """Return the sizes of one shape, or of several that are listed one behind the other."""
+    sizes = [each for part in shape for each in (part if isinstance(part, list | tuple) else [part])]
+    if not all(type(size) is int and size > 0 for size in sizes):
+        raise UnknownRowError(f"shape {shape}: sizes are whole numbers of 1 or more")
+    return sizes
+
+
+def _number(words: str, op: str) -> int | None:
+    """Return the number that *op* has for one of some *words*, as "k = 100", "k=100" or "100 k"."""
+    for form in (rf"\b(?:{words})\b\W{{0,3}}(\d+)", rf"(\d+) (?:{words})\b"):
+        if found := re.search(form, op, re.IGNORECASE):
+            return int(found[1])
+    return None
 
 
 def _product(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
@@ -109,13 +128,18 @@ def _quantised(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result
 
 
 def _grid(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
-    """A part of C for each core, B by columns; with GELU of the result, if the words say so."""
+    """A part of C for each core, B by columns; with GELU of the result, if the words say so. PTO's kernel goes through
+    its part row by row, and Fixpipe waits until a tile is complete.
+    """
     (m, k, n), dtype = _sizes(row, 3), _TYPES.get(row["dtype"])
     if dtype is None or k % 16 or n % 16:
         raise UnknownRowError(f"{row['dtype']} {row['shape']}: {' or '.join(_TYPES)}, k and n in whole fractals of 16")
     tile, depth = ((128, 256, 256), 64) if dtype == products.half else ((128, 128, 256), 64)
-    product = products.Product(m, k, n, dtype, "column", tile, depth, out=products.single)
-    return partial(grids.grid_on_card, product, card, row["cores"], with_gelu="gelu" in row["op"].lower())
+    op, is_pto = row["op"].lower(), "pto" in row["op"].lower()
+    product = products.Product(
+        m, k, n, dtype, "column", tile, depth, out=products.single, unit_flags=not is_pto
+    )  # fmt: skip
+    return partial(grids.grid_on_card, product, card, row["cores"], with_gelu="gelu" in op, by_rows=is_pto)
 
 
 def _grouped(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
@@ -158,9 +182,68 @@ def _times_four(row: Row, card: str, found: re.Match[str]) -> Callable[[], Resul
     return partial(vectors.times_four_on_card, card, batch, tokens, wide, row["cores"])
 
 
+def _convolution(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
+    """Images and filter in planes of 16 channels, "X=[4,8,8,48,16] K=[72,96,16,16]", in words or as shape; or as a
+    product [m, k, n] with a filter of 3 x 3; or [batch, channels, rows, columns, channels of the result, filter].
+    """
+    op = row["op"]
+    lists = [[int(size) for size in re.findall(r"\d+", each)] for each in re.findall(r"\[([\d, x]+)\]", op)]
+    sizes = [size for each in lists for size in each] if sum(map(len, lists)) == 9 else _flat(row["shape"])
+    words = re.search(r"(?<![\dx] )(?<![\dx])([1-9]) ?[x*] ?([1-9])(?! ?[x*]? ?\d)", op)
+    size = (int(words[1]), int(words[2])) if words else (3, 3)
+    if len(sizes) == 9:
+        batch, planes, high, wide, _, blocks, columns, _, _ = sizes
+        columns *= 16
+        size = size if blocks == planes * size[0] * size[1] else _square(blocks // planes)
+    elif len(sizes) == 7:
+        batch, planes, high, wide, columns, *size = sizes
+        planes = -(-planes // 16)
+    elif len(sizes) == 3:
+        batch, (m, k, columns) = 4, sizes
+        planes, (high, wide) = k // (size[0] * size[1] * 16), _image(m // batch)
+        if sizes != [batch * high * wide, planes * size[0] * size[1] * 16, columns]:
+            raise UnknownRowError(f"shape {sizes} is no convolution of {batch} images by {size[0]} x {size[1]}")
+    else:
+        raise UnknownRowError(f"shape {row['shape']}: images and filter, 9 sizes; or a product, 3; or 7 sizes")
+    if min(size) % 2 == 0 or columns % 16:
+        raise UnknownRowError(f"shape {row['shape']}: filters have odd sizes, and results whole blocks of 16 channels")
+    what = convolutions.Convolution(batch, planes, high, wide, columns, (size[0], size[1]))
+    return partial(convolutions.on_card, what, card, row["cores"])
+
+
+def _square(taps: int) -> tuple[int, int]:
+    side = round(taps**0.5)
+    return (side, side) if side * side == taps else (1, taps)
+
+
+def _image(pixels: int) -> tuple[int, int]:
+    """Return rows and columns of an image that is about six times as wide as high; times hardly depend on it."""
+    wide = [each for each in range(16, pixels + 1, 16) if pixels % each == 0] or [pixels]
+    best = min(wide, key=lambda each: abs(log(each * each / pixels / 6)))
+    return pixels // best, best
+
+
+def _largest(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
+    """Rows and columns, and in the shape or in words k, and from one row to the next."""
+    op, sizes, dtype = row["op"], _flat(row["shape"]), _TYPES.get(row["dtype"])
+    if len(sizes) not in (2, 3, 4) or dtype is None:
+        raise UnknownRowError(f"{row['dtype']} {row['shape']}: rows, columns, k and stride of {' or '.join(_TYPES)}")
+    rows, columns, *more = sizes
+    strides, ks = ([size for size in more if (size > columns) is beyond] for beyond in (True, False))
+    columns = _number("valid ?col(?:umn)?s?", op) or columns
+    stride = _number("cols", op) or (strides[0] if strides else columns)
+    stride, columns = max(stride, columns), min(stride, columns)
+    k = _number("top ?k|k|largest", op) or (ks[0] if ks else columns)
+    if columns % 32 or not 0 < k <= columns or not largest.fits(columns, k, dtype):
+        raise UnknownRowError(f"{row['shape']}, k {k}: columns in groups of 32, k of them at most, that fit the UB")
+    return partial(largest.largest_on_card, card, rows, columns, stride, k, dtype, row["cores"])
+
+
 _KERNELS: tuple[tuple[tuple[str, ...], str, Callable[[Row, str, re.Match[str]], Callable[[], Result]]], ...] = (
     (("cube",), r"^catlass (basic|preload|optimized|B row)(?!.*split)", _product),
-    (("cube",), r"^GEMM, basic API", _grid),
+    ((), r"(?i)\bconv(olution)?(?![a-z])|\bconv[123]d", _convolution),
+    ((), r"(?i)\btop-? ?k", _largest),
+    (("cube",), r"(?i)^GEMM, basic API|^(PTO\b.*)?(?:gemm|matmul|matrix product|product)(?![a-z])(?!.*split)", _grid),
     (("cube-int8",), r"^catlass", _quantised),
     (("mixed",), r"^quantised grouped matmul \+ GELU(?:, scenario ([012]))?", _grouped),
     (("mixed",), r"^(?:GEMM|matmul|product)\b.*\+ GELU", _grid),
