@@ -12,7 +12,7 @@ from device_model.profile import load
 from tests.bench.aicore_rows import main
 from tests.bench.rows.matmuls import multiply_in_parts, runs
 from tests.bench.rows.products import Product, laid, multiply, operands, single
-from tests.bench.rows.published import HEAD_US, UnknownRowError, head_us, kernel_of
+from tests.bench.rows.published import HEAD_US, UnknownRowError, head_us, kernel_of, predicted
 
 ROW = {
     "kind": "cube", "op": "catlass basic, B column major, L1 32x32x128", "shape": [5, 512, 96], "dtype": "float32",
@@ -106,9 +106,20 @@ def test_a_row_that_names_what_is_not_here_is_refused(changed, named):
 def test_the_profiler_counts_a_head_for_each_type_of_core_that_waits_for_code():
     assert head_us(ROW, 50) == HEAD_US
     assert head_us(ROW | {"kind": "cube-int8"}, 50) == head_us(ROW | {"kind": "mixed"}, 50) == 2 * HEAD_US
-    assert head_us(ROW | {"kind": "vector"}, 50) == 0
+    assert head_us(ROW | {"kind": "vector"}, 50) == HEAD_US
     assert head_us(ROW | {"kind": "attention"}, 50) == 0
     assert head_us(ROW | {"how": "mean of 50 launches in a row"}, 50) == 0
+    assert head_us(ROW | {"how": "profiler, shortest"}, 50) == 0
+
+
+def test_the_first_launch_of_a_program_has_a_head_by_cores_and_finds_its_arguments_in_the_l2():
+    row = ROW | {"op": "GEMM, PTO kernel", "shape": [256, 512, 512], "dtype": "float16", "how": "task duration"}
+    assert head_us(row, 50) == pytest.approx(3 * 17.5 / 48)
+    assert head_us(row | {"how": "mean of 50 launches in a row"}, 50) == 0
+    first, other = predicted(row), predicted(row | {"op": "GEMM, basic API", "how": ""})
+    assert first["pipes"]["mte2"] < 0.8 * other["pipes"]["mte2"]
+    source = row | {"op": "GEMM, tiles in a grid", "source": "hicann/pto-isa@dd3cb0fb kernels/manual"}
+    assert predicted(source)["predicted"] == first["predicted"]
 
 
 def test_a_short_call_includes_the_hosts_part_and_a_long_one_hides_it():
