@@ -9,7 +9,7 @@ import pytest
 from device_model.aicore.core.names import KernelType
 from device_model.aicore.runner import run
 from device_model.profile import load
-from tests.bench.aicore_rows import main
+from tests.bench.aicore_rows import main, pairs_of
 from tests.bench.rows.matmuls import multiply_in_parts, runs
 from tests.bench.rows.products import Product, laid, multiply, operands, single
 from tests.bench.rows.published import HEAD_US, UnknownRowError, head_us, kernel_of, predicted
@@ -84,6 +84,21 @@ def test_words_and_shape_choose_a_kernel_and_what_is_unknown_is_named(tmp_path, 
     done = json.loads(out.read_text())
     assert [row["op"] for row in done] == [ROW["op"], others[0]["op"]]
     assert all(row["measured"] == 10.0 and row["predicted"] > HEAD_US and row["pipes"]["mac"] > 0 for row in done)
+
+
+def test_pairs_differ_in_words_alone_and_by_more_than_3_percent():
+    rows = [
+        ROW | {"op": op, "measured": us} | more
+        for op, us, more in (
+            ("tiles of 32", 10.0, {}),
+            ("tiles of 64", 12.0, {}),
+            ("tiles of 96", 10.2, {}),
+            ("tiles of 64", 13.0, {"cores": 2}),
+            ("tiles of 128", 13.0, {"fair": "weak"}),
+        )
+    ]
+    pairs = [(one["op"], other["op"]) for one, other in pairs_of(rows)]
+    assert pairs == [("tiles of 32", "tiles of 64"), ("tiles of 64", "tiles of 96")]
 
 
 @pytest.mark.parametrize(

@@ -180,11 +180,18 @@ def _grouped(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
 
 
 def _attention(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
+    """PTO's shapes are [heads, queries, keys, width]; TileLang's [batches, heads, queries and keys, width]."""
     heads, queries, keys, d = _sizes(row, 4)
-    if (heads, d, card) != (1, attention.D, attention.CARD) or queries % attention.SIDE or keys % attention.SIDE:
-        raise UnknownRowError(f"shape {row['shape']}: one head of {attention.D}, and whole tiles of {attention.SIDE}")
-    blocks = row["cores"] if found[0].endswith("all cores") else queries // attention.SIDE
-    return partial(attention.attention, queries, keys, min(blocks, queries // attention.SIDE))
+    if "TileLang" in found[0]:
+        heads, queries = heads * queries, keys
+    if d != attention.D or queries % attention.SIDE or keys % attention.SIDE:
+        raise UnknownRowError(f"shape {row['shape']}: heads of {attention.D}, and whole tiles of {attention.SIDE}")
+    parts = heads * queries // attention.SIDE
+    whole = "all cores" in found[0] or "TileLang" in found[0]
+    return partial(
+        attention.attention, queries, keys, min(row["cores"], parts) if whole else parts, card=card, heads=heads,
+        launches=1 if "TileLang" in found[0] else 2,
+    )  # fmt: skip
 
 
 def _turbo_quant(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
@@ -268,14 +275,14 @@ def _largest(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
 
 
 _KERNELS: tuple[tuple[tuple[str, ...], str, Callable[[Row, str, re.Match[str]], Callable[[], Result]]], ...] = (
-    (("cube",), r"^catlass (basic|preload|optimized|B row)(?!.*split)", _product),
+    (("cube",), r"^catlass(?!.*split)", _product),
     ((), r"(?i)\bconv(olution)?(?![a-z])|\bconv[123]d", _convolution),
     ((), r"(?i)\btop-? ?k", _largest),
     (("cube",), r"(?i)^GEMM, basic API|^(PTO\b.*)?(?:gemm|matmul|matrix product|product)(?![a-z])(?!.*split)", _grid),
     (("cube-int8",), r"^catlass", _quantised),
     (("mixed",), r"^quantised grouped matmul \+ GELU(?:, scenario ([012]))?", _grouped),
     (("mixed",), r"^(?:GEMM|matmul|product)\b.*\+ GELU", _grid),
-    (("attention",), r"^flash attention, PTO kernel(?: \(tiles of 128| ?, all cores)", _attention),
+    (("attention",), r"^flash attention, (?:PTO kernel(?: \(tiles of 128| ?, all cores)|TileLang)", _attention),
     (("vector",), r"^TurboQuant", _turbo_quant),
     (("vector",), r"^GELU of", _gelu),
     (("vector",), r"^ND to NZ(?:.*?(\d+) blocks apart)?", _nd_to_nz),
