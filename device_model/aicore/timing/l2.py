@@ -1,8 +1,9 @@
 """The L2 cache: which bytes of GM it holds, and which of them are dirty, that is, not yet written to HBM.
 
-It holds sectors of 128 bytes, the unit that the card's profiler counts. It evicts chunks of 16 KB, least recently used
-first. Sectors of a chunk are the bits of one integer, so a large copy is looked up chunk by chunk, not sector by
-sector.
+It holds sectors of 128 bytes, the unit that the card's profiler counts. It evicts chunks of 2 KB, four lines, least
+recently used first. (With chunks of 16 KB, a row of a matrix that is read by parts and one that is written by parts had
+different ages, and the wrong one went: docs/accuracy.md, ND to NZ.) Sectors of a chunk are the bits of one integer, so
+a large copy is looked up chunk by chunk, not sector by sector.
 """
 
 from collections import OrderedDict
@@ -12,7 +13,7 @@ from device_model.aicore.core.program import Direction, Flow
 
 SECTOR = 128  # bytes
 _SHIFT = 7  # log2 of SECTOR
-_CHUNK = 7  # log2 of the sectors of a chunk
+_CHUNK = 4  # log2 of the sectors of a chunk
 _LAST = (1 << _CHUNK) - 1
 _FULL = (1 << (1 << _CHUNK)) - 1
 _KEY_BITS = 44  # bits of a sector's number within its allocation; the bits above are the number of the allocation

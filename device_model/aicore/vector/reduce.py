@@ -2,6 +2,10 @@
 
 ReduceSum adds the results of repeats one after the other in its form with *count*, and as a tree in its form with
 *mask* (as the vendor documents). Within a repeat the order is that of every reduction (reduction.py).
+
+On the card each of them is several instructions. The results of repeats are reduced once more, except in ReduceSum with
+*count*, which adds them up in a register. Then the scalar pipe waits for the result, moves it, and the vector pipe
+waits for that. So nothing hides the start-up of the first one.
 """
 
 from collections.abc import Callable
@@ -23,6 +27,7 @@ from device_model.aicore.vector.unit import (
     check_type,
     issue,
     lanes_of,
+    plain_cost,
 )
 from device_model.kernel.findings import KernelError
 
@@ -176,6 +181,16 @@ def _whole(
             through = counted(itemsize, lanes_of(src), read.repeats)
             check_reach(name, "tmp", tmp, through)
             planned.writes += through.ranges(tmp.memory, tmp.address)
+        adds_up = name == "ReduceSum" and repeat_time is None
+        planned.cycles += planned.startup + _rest(unit, name, 1 if adds_up else read.repeats, outputs)
+        planned.startup = 0
         return planned
 
     issue((name, dst, src, tmp, mask, repeat_time, src_rep_stride, outputs), plan)
+
+
+def _rest(unit: VectorUnit, name: str, results: int, outputs: int) -> int:
+    """Cycles from the *results* of the repeats to the one result, of *outputs* numbers, in dst."""
+    spec, again = unit.core.spec, plain_cost(unit.core, name, 1)
+    reduced = again.startup + again.steady if results > 1 else 0
+    return reduced + 2 * spec.flag_latency + outputs * (spec.get_value + spec.set_value)

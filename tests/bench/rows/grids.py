@@ -32,23 +32,24 @@ _THERE, _ROOM = 8, 3  # flags between cores
 # C by parts
 
 
-def part_of(product: Product, down: int, across: int) -> list[tuple[int, int]]:
-    """Return the tiles of C of this core, column by column; parts are as even as whole tiles allow."""
+def part_of(product: Product, down: int, across: int, *, by_rows: bool = False) -> list[tuple[int, int]]:
+    """Return the tiles of C of this core, column by column or row by row; parts are as even as whole tiles allow."""
     block = GetBlockIdx() if ASCEND_IS_AIC else GetBlockIdx() // 2
     rows, columns = product.tiles()
     tall, wide = -(-rows // down), -(-columns // across)
     top, left = block % down * tall, block // down * wide
-    return [
+    tiles = [
         (row, column)
         for column in range(left, min(left + wide, columns))
         for row in range(top, min(top + tall, rows))
     ]  # fmt: skip
+    return sorted(tiles) if by_rows else tiles
 
 
-def multiply(a: Any, b: Any, c: Any, product: Product, down: int, *, with_gelu: bool) -> None:
+def multiply(a: Any, b: Any, c: Any, product: Product, down: int, *, with_gelu: bool, by_rows: bool = False) -> None:
     """Cores form a grid with *down* rows. With GELU, each vector core has half the rows of a tile."""
     c = GlobalTensor(product.out).SetGlobalBuffer(c)
-    tiles = part_of(product, down, GetBlockNum() // down)
+    tiles = part_of(product, down, GetBlockNum() // down, by_rows=by_rows)
     if not ASCEND_IS_AIC:
         _gelu_tiles(c, product, tiles)
         return
@@ -85,13 +86,13 @@ def _order(event: HardEvent) -> None:
     WaitFlag(event, 0)
 
 
-def grid_on_card(product: Product, card: str, cores: int, *, with_gelu: bool = False) -> Result:
+def grid_on_card(product: Product, card: str, cores: int, *, with_gelu: bool = False, by_rows: bool = False) -> Result:
     """Run it on *cores* cores of a card, with zeros: four rows of parts, if the cores allow."""
     a, b = operands(product)
     args = a, laid(product, b), np.zeros((product.m, product.n), product.out), product, down_of(cores)
 
     def kernel(*given: Any) -> None:
-        multiply(*given, with_gelu=with_gelu)
+        multiply(*given, with_gelu=with_gelu, by_rows=by_rows)
 
     kind = KernelType.MIX_AIC_1_2 if with_gelu else KernelType.AIC_ONLY
     return run(kernel, cores, args, load(card).aicore, kind=kind, hazards=False, values=False)
