@@ -267,6 +267,8 @@ from device_model.aicore.runner import Result as Result
 from device_model.aicore.shaping.advice import Guideline as Guideline
 from device_model.aicore.shaping.advice import advise as advise
 from device_model.aicore.shaping.balance import Assignment as Assignment
+from device_model.aicore.shaping.balance import Balancer as Balancer
+from device_model.aicore.shaping.balance import Moves as Moves
 from device_model.aicore.shaping.balance import balance as balance
 from device_model.aicore.shaping.balance import block_us as block_us
 from device_model.aicore.shaping.selector import RowKind as RowKind

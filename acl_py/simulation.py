@@ -102,10 +102,14 @@ class Simulation(Handle):
         return list(self.runtime.state(Findings))
 
     def report(self) -> str:
-        """Return a summary as text: simulated time, use of engines and streams, waits, findings, leaks."""
+        """Return a summary as text: simulated time, use of engines and streams, waits, findings, leaks.
+
+        It also says how much of the copies ran while the cores computed, for each stream and stage (`annotate`), and
+        how much could. `acl_py.explain.hidden_copies` has the same as data.
+        """
         from acl_py.trace.views.summary import summarize  # imported here: most programs print no summary
 
-        return summarize(self.runtime, self._trace, self.findings, leaks_of(self.runtime))
+        return summarize(self.runtime, self._trace, self.findings, leaks_of(self.runtime), has_overlap=True)
 
     def timeline(self) -> "Page":
         """Return the timeline so far as a page, with findings, mistakes and the critical path.

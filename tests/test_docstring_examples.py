@@ -114,6 +114,12 @@ consumer = producer
 {example}
 """
 PLAIN = "{example}\n"
+ROWS = """\
+@asc.kernel
+def rows(x, y, units): asc.printf('%d', len(units[asc.GetBlockIdx()]))
+
+lengths = [64 * row for row in range(1, 33)]
+"""
 # The program around the example of each name, which stands in the place of {example}.
 STAGES = {
     "acl_py.Simulation.fault": awaited("sim = current_simulation()"),
@@ -126,6 +132,7 @@ STAGES = {
     "acl_py.sweep": "from functools import partial\nacl_py.sweep = partial(acl_py.sweep, workers=1)\n{example}\n",
     "acl_py.simulate": "async def main():\n    {example}\n\nasyncio.run(main())\n",
     "acl_py.asc": awaited(f"{BUFFERS}length = 128", device="ascend910b1"),
+    "acl_py.asc.Balancer": ROWS + awaited(ARRAYS, device="ascend910b1"),
     "acl_py.asc.Pipeline": on_cores(IN_CORE),
     "acl_py.asc.TilingKey": "from acl_py.asc import TilingKey\n{example}\nassert KEY.choice(110)['kind'] == 'split'\n",
     "acl_py.asc.kernel": PLAIN,

@@ -28,9 +28,11 @@ COLLECTIVES = ROOT / "docs" / "collectives.md"
 TEACHING = ROOT / "docs" / "teaching.md"
 TIME = ROOT / "docs" / "time.md"
 SANITIZER = ROOT / "docs" / "sanitizer.md"
+EXPLANATIONS = ROOT / "docs" / "traces" / "explanations.md"
 APPS_PAGE = ROOT / "docs" / "apps.md"
 WITH_EXAMPLES = (
     README, INDEX, AICORE, CTA, PTX, GRAPHS, MANAGED, COLLECTIVES, VALUES, SWEEPS, TIME, SANITIZER, TEACHING,
+    EXPLANATIONS,
 )  # fmt: skip
 HOWTO = sorted((ROOT / "docs" / "howto").glob("*.md"))
 # A long page is an overview, beside a folder of its name that has its parts.

@@ -16,5 +16,7 @@ from acl_py.causes.path import critical_path as critical_path
 from acl_py.causes.relation import Relation as Relation
 from acl_py.causes.slack import slacks as slacks
 from acl_py.explain.profiler import AsyncProfiler as AsyncProfiler
-from acl_py.explain.stages import Overlap as Overlap
 from acl_py.explain.stages import Stage as Stage
+from acl_py.trace.rows.overlaps import HiddenCopies as HiddenCopies
+from acl_py.trace.rows.overlaps import Overlap as Overlap
+from acl_py.trace.rows.overlaps import hidden_copies as hidden_copies

@@ -4,8 +4,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self, TextIO
 
-from acl_py.explain.stages import Overlap, Stage, overlap, stages, stages_text
+from acl_py.explain.stages import Stage, stages, stages_text
 from acl_py.simulation import current_simulation
+from acl_py.trace.rows.overlaps import Overlap, overlap
 from acl_py.trace.rows.timeline import Timeline
 from acl_py.trace.views.shown import shown
 from acl_py.verbs.marks import annotate

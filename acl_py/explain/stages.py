@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from acl_py.causes.lines import us
+from acl_py.trace.rows.overlaps import Overlap, Span, length, merged, share
 from acl_py.trace.rows.timeline import Mark, Operation, Timeline
 
-_COPY = ("H2D", "D2H", "P2P")  # engines; the cores compute: kernels, fills, and copies inside the device
-_COMPUTE = ("cores",)
 _WHY_THEY_DIFFER = """\
     which is the time from the first operation to the last.
 The two differ because the first adds up durations: it is the same whether copies and kernels overlap or take turns.
 The second grows when they overlap, and falls when all engines stand still."""
-Span = tuple[int, int]  # begin and end, in ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,38 +30,6 @@ class Stage:
     ops: int
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """How copies between host and devices, and computation on the cores, share their time. Times in nanoseconds.
-
-    *copy_ns* and *compute_ns* add up the durations of all operations. *both_ns* is how long both ran, *either_ns* how
-    long at least one did, and *computing_ns* how long the computation did. *span_ns* is the time from the start of the
-    first operation to the end of the last.
-    """
-
-    copy_ns: int
-    compute_ns: int
-    both_ns: int
-    either_ns: int
-    computing_ns: int
-    span_ns: int
-
-    @property
-    def overlap(self) -> float:
-        """The share of the time with copies or computation in which both ran, 0 to 1."""
-        return _share(self.both_ns, self.either_ns)
-
-    @property
-    def pipeline_efficiency(self) -> float:
-        """Computation as a share of computation and copies, by their added durations, 0 to 1."""
-        return _share(self.compute_ns, self.compute_ns + self.copy_ns)
-
-    @property
-    def overlapped_efficiency(self) -> float:
-        """The share of the time from the first operation to the last in which the cores computed, 0 to 1."""
-        return _share(self.computing_ns, self.span_ns)
-
-
 def stages(timeline: Timeline, names: Iterable[str] | None = None) -> list[Stage]:
     """Return the stages of *timeline*, which are its marks by name, in the order of their first begin.
 
@@ -77,33 +43,6 @@ def stages(timeline: Timeline, names: Iterable[str] | None = None) -> list[Stage
     return [_stage(name, marks, timeline.ops) for name, marks in by_name.items()]
 
 
-def overlap(ops: Iterable[Operation]) -> Overlap:
-    """Return how the copies and the computation of *ops* overlap. Host functions are neither."""
-    copies = [(op.start_ns, op.end_ns) for op in ops if op.engine in _COPY]
-    computation = [(op.start_ns, op.end_ns) for op in ops if op.engine in _COMPUTE]
-    copying, computing, either = merged(copies), merged(computation), merged([*copies, *computation])
-    total = length(either)
-    both = length(copying) + length(computing) - total
-    span = either[-1][1] - either[0][0] if either else 0
-    return Overlap(_added(copies), _added(computation), both, total, length(computing), span)
-
-
-def merged(spans: Iterable[Span]) -> list[Span]:
-    """Return the times that *spans* cover, as spans that do not touch one another, in order."""
-    merged: list[Span] = []
-    for begin, end in sorted(spans):
-        if merged and begin <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((begin, end))
-    return merged
-
-
-def length(spans: Iterable[Span]) -> int:
-    """Return how long *spans* are together."""
-    return sum(end - begin for begin, end in spans)
-
-
 def stages_text(found: Sequence[Stage], shared: Overlap, total_ns: int, cores: str = "cores") -> str:
     """Return the report of a profiler: a table of the stages as shares of *total_ns*, and the overlap.
 
@@ -113,8 +52,8 @@ def stages_text(found: Sequence[Stage], shared: Overlap, total_ns: int, cores: s
     text = [f"{'stage':<{width}} {'calls':>7} {'host':>14} {'device':>14} {'share':>7}"]
     for stage in found:
         host, device = us(stage.host_ns), us(stage.device_ns)
-        share = f"{100 * _share(stage.device_ns, total_ns):.0f} %"
-        text.append(f"{stage.name:<{width}} {stage.calls:>7,} {host:>14} {device:>14} {share:>7}")
+        part = _percent(share(stage.device_ns, total_ns))
+        text.append(f"{stage.name:<{width}} {stage.calls:>7,} {host:>14} {device:>14} {part:>7}")
     text.append(f"share: how much of the whole time, {us(total_ns)}, operations of the stage ran; stages may overlap")
     both, either = us(shared.both_ns), us(shared.either_ns)
     text.append(
@@ -151,13 +90,5 @@ def _is_in(spans: Sequence[Span], at_ns: int) -> bool:
     return place >= 0 and at_ns <= spans[place][1]
 
 
-def _added(spans: Iterable[Span]) -> int:
-    return sum(end - begin for begin, end in spans)
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %"

@@ -44,13 +44,17 @@ _SHOWN = 3  # ranges in a sentence
 
 
 class _Life:
-    """One life of memory with unwritten bytes, and the writes that are queued for it, by operation."""
+    """One life of memory with unwritten bytes, and the writes that are queued for it, by operation.
 
-    __slots__ = ("coming", "is_freed", "unwritten")
+    *partly* is the last core kernel that wrote some of its bytes: its name and line, and how many blocks and bytes.
+    """
+
+    __slots__ = ("coming", "is_freed", "partly", "unwritten")
 
     def __init__(self, nbytes: int) -> None:
         self.unwritten = ByteRanges([(0, nbytes)])
         self.coming: dict[Op, list[Range]] = {}
+        self.partly: tuple[str, object, int, int] | None = None
         self.is_freed = False  # by a node of the graph that has allocated it
 
 
@@ -192,12 +196,17 @@ class Unwritten(Check):
 
     def _note(self, extents: Iterable[Extent], op: Op | None = None) -> None:
         """Note that *extents* were written, by *op*, or by the host if that is None."""
+        written: dict[_Life, int] = {}
         for allocation, start, stop in extents:
             life = self._life(allocation, op)
             if life is not None:
                 life.unwritten.remove(start, stop)
+                written[life] = written.get(life, 0) + stop - start
                 if not life.unwritten and allocation in self._lives:
                     del self._lives[allocation]
+        if op is not None and isinstance(op.work, CoreKernel):
+            for life, nbytes in written.items():
+                life.partly = work_text(op.work, writes=True), op.site, op.work.blocks, nbytes
 
     def _check(self, extents: Iterable[Extent], op: Op | None, access: Callable[[], Access]) -> None:
         """Report the unwritten bytes of *extents*, read by *op*, or by the host if that is None."""
@@ -217,7 +226,9 @@ class Unwritten(Check):
                 found.setdefault(allocation, []).extend(coming.split(unwritten)[1])
         for allocation, ranges in found.items():
             if ranges:
-                self._findings.add(_finding(allocation, union(ranges), access()))
+                life = self._life(allocation, op)
+                assert life is not None, "only bytes with a life are found"
+                self._findings.add(_finding(allocation, union(ranges), access(), life))
 
     def _op_access(self, op: Op, caller: "Caller | None") -> Access:
         who = "" if caller is None else self._runtime.callers.name(caller)
@@ -250,7 +261,7 @@ def _of_whole_blocks(ranges: Ranges, block: int, nbytes: int) -> list[Range]:
     return [(start, stop) for start, stop in whole if start < stop]
 
 
-def _finding(allocation: Allocation, ranges: Ranges, reader: Access) -> Finding:
+def _finding(allocation: Allocation, ranges: Ranges, reader: Access, life: _Life) -> Finding:
     name = buffer_text(allocation)
     birth = access_at(allocation.made, called_function(allocation.made, allocation.origin.maker))
     nbytes = sum(stop - start for start, stop in ranges)
@@ -260,6 +271,10 @@ def _finding(allocation: Allocation, ranges: Ranges, reader: Access) -> Finding:
         f"{reader.what} at {reader.site} reads {nbytes:,} unwritten byte{'s' if nbytes > 1 else ''} of {name}: "
         f"{where}{made}; write them first, or read less"
     )
+    if life.partly is not None:
+        what, site, blocks, written = life.partly
+        count = "1 block" if blocks == 1 else f"{blocks:,} blocks"
+        text += f"; {what} at {site} wrote {written:,} bytes beside them in {count}: does it need more of these?"
     spans = tuple(Span(name, start, stop) for start, stop in ranges)
     fix = write_first(spans, reader, allocation.space)
     return Finding(Kind.UNINITIALISED, text, (birth, reader), spans, fix=fix)

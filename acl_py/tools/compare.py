@@ -136,6 +136,7 @@ class Difference:
         wrong_steps: How many steps wrote wrong elements.
         finding: The finding nearest to the earliest step.
         unwritten: How many wrong elements no step has written, if steps have written others.
+        beside: The step that has written the nearest element, if none has written the first difference.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Difference:
     wrong_steps: int
     finding: Finding | None
     unwritten: int = 0
+    beside: Step | None = None
 
     def __str__(self) -> str:
         error, place = self.largest
@@ -168,6 +170,8 @@ class Difference:
                 f"  written:  by no step, as {self.unwritten:,} of the wrong elements; "
                 "does the launch have enough blocks, and does each block write all of its part?"
             )
+            if self.beside is not None:
+                lines.append(f"  beside:   {self.beside.what} wrote the nearest element: {self.beside.part}")
         elif self.step is None:
             lines.append(
                 "  written:  unknown; return the Array in device memory, or the array that a copy brought it to"
@@ -320,7 +324,16 @@ def _difference(
         wrong_steps=len(wrong_steps),
         finding=recorder.nearest(earliest),
         unwritten=int((writers[wrong] < 0).sum()) if (writers >= 0).any() else 0,
+        beside=recorder.step(array, _nearest(writers, first)) if step is None and (writers >= 0).any() else None,
     )
+
+
+def _nearest(writers: Values, place: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the place of the element nearest to *place*, in the order of memory, that a step has written."""
+    written = np.flatnonzero(writers >= 0)
+    at = np.ravel_multi_index(place, writers.shape)
+    nearest = written[np.abs(written - at).argmin()]
+    return tuple(map(int, np.unravel_index(nearest, writers.shape)))
 
 
 def _index(index: Sequence[int]) -> str:

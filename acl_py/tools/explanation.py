@@ -5,7 +5,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -24,7 +24,8 @@ from acl_py.explain.prices import Priced, notes_of_prices, prices, prices_text
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.recorded import not_known, notes_of
 from acl_py.trace.page import Run
-from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.rows.overlaps import HiddenCopies, hidden_copies
+from acl_py.trace.rows.timeline import Operation, Timeline
 from acl_py.trace.rows.windows import Window, whole, worked
 
 FORM, VERSION = "acl_py report", 1  # of the data
@@ -132,6 +133,15 @@ class Explanation:
         advice = self.advice if isinstance(self.advice, str) else self.advice.text
         return "\n".join([*text, advice, prices_text(self.priced, self.notes, self.view.most)])
 
+    @property
+    def _ops_in_window(self) -> list[Operation]:
+        """The operations in the window; one that is partly in it has the times of that part."""
+        return [
+            op._replace(start_ns=begin, end_ns=end)
+            for op in self.timeline.ops
+            for begin, end in self.window.within(op.start_ns, op.end_ns)
+        ]
+
     def on_page(self, run: Run) -> Run:
         """Return *run*, which shows the timeline, with its critical path, findings and advice."""
         if self.asker is None:
@@ -169,10 +179,20 @@ class Explanation:
                 }
                 for line in by_line(timeline, path)[: self.view.most]
             ],
+            "copies": [*_copies(hidden_copies(self._ops_in_window, timeline.marks))],
             "advice": {"missing": self.advice} if isinstance(self.advice, str) else self.advice.data(),
             "findings": [*_findings(self.priced[: self.view.most])],
             "what_if": [_answer(each) for each in answers],
             "notes": list(self.notes),
+        }
+
+
+def _copies(rows: Sequence[HiddenCopies]) -> Iterator[dict[str, Any]]:
+    """Yield *rows* as data, with times in microseconds."""
+    for row in rows:
+        yield {
+            name.replace("copy_ns", "us").replace("_ns", "_us"): value / 1000 if name.endswith("_ns") else value
+            for name, value in asdict(row).items()
         }
 
 

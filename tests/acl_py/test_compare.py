@@ -255,8 +255,11 @@ def test_what_a_launch_with_too_few_blocks_leaves_out_was_written_by_no_step():
     assert (found.step, found.first, found.count, found.unwritten) == (None, (0, 192), 8192, 8192)
     assert (
         "  written:  by no step, as 8,192 of the wrong elements; does the launch have enough blocks, "
-        "and does each block write all of its part?"
+        "and does each block write all of its part?\n"
+        f"  beside:   {found.beside.what} wrote the nearest element: {found.beside.part}"
     ) in str(found)
+    launch = compared.too_few_blocks.__code__.co_firstlineno + 5
+    assert found.beside.part.endswith(f" in launch 0 of plain_arguments_kernel, queued at compared.py:{launch}")
 
 
 def test_a_copy_of_what_too_few_blocks_left_out_is_found_as_a_read_of_unwritten_bytes():
@@ -270,6 +273,11 @@ def test_a_copy_of_what_too_few_blocks_left_out_is_found_as_a_read_of_unwritten_
     (finding,) = findings
     assert finding.kind.value == "uninitialised"
     assert "reads 16,384 unwritten bytes" in str(finding)
+    launch = compared.too_few_blocks.__code__.co_firstlineno + 5
+    assert finding.text.endswith(
+        f"; kernel 'plain_arguments_kernel' at compared.py:{launch} wrote 49,152 bytes beside them in 3 blocks: "
+        "does it need more of these?"
+    )
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,8 @@ MEANT = {
     "13_from_card_to_card": ["race 212 217", "race 317 313"],
     # A wait that only looks needless is gone.
     "14_follow_the_advice": ["race 223 220", "race 227 223", "race 227 224"],
+    # A cube that does not wait until Fixpipe has stored its tile.
+    "15_one_product_in_six_steps": ["kernel 194 184"],
     # A missing flag, a missing barrier, and the first exercise, before it is solved.
     "9_inside_a_core": ["kernel 205 209", "kernel 234 237", "kernel 303 300", "kernel 306 303"],
     # The cores of a hasty kernel do not wait for each other, nor for their own copy.

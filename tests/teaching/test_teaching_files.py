@@ -16,6 +16,7 @@ NAMES = [
     "5_the_hidden_waits", "6_the_host_is_the_bottleneck", "7_asyncio_and_devices", "8_the_same_under_acl",
     "9_inside_a_core", "10_attention_and_experts", "11_cuda_without_a_card",
     "12_why_everybody_waits", "13_from_card_to_card", "14_follow_the_advice",
+    "15_one_product_in_six_steps",
 ]  # fmt: skip
 OPEN = "To open them: pip install jupyterlab, then jupyter lab course"
 

@@ -1,13 +1,14 @@
-"""The report of a simulation as text: time, engines, streams, waits, leaks."""
+"""The report of a simulation as text: time, engines, streams, copies behind kernels, waits, leaks."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from acl_py.runtime.folds import Folds
+from acl_py.trace.rows.overlaps import HiddenCopies, hidden_copies, overlap
 from acl_py.trace.rows.reading import site_of_call
 from acl_py.trace.rows.recorder import Trace
-from acl_py.trace.rows.timeline import Call, CoreRun, Operation
+from acl_py.trace.rows.timeline import Call, CoreRun, Mark, Operation
 from acl_py.trace.views.shown import shown
 from device_model.compiled import CORE, IS_COMPILED
 
@@ -25,8 +26,13 @@ def summarize(
     findings: Iterable[object],
     leaks: Sequence[str],
     waits: tuple[str, ...] = SYNCHRONISATIONS,
+    *,
+    has_overlap: bool = False,
 ) -> str:
-    """Return the report of a simulation as plain text. Calls whose names begin as one of *waits* synchronise."""
+    """Return the report of a simulation as plain text. Calls whose names begin as one of *waits* synchronise.
+
+    If it *has_overlap*, it says how much of the copies kernels have hidden.
+    """
     now = runtime.host_ns
     lines = [f"{runtime.profile.name}, rules {runtime.rules.name}: {now / 1000:,.1f} us of simulated time"]
     if not runtime.values:
@@ -37,6 +43,8 @@ def summarize(
         lines += _use(ops, lambda op: f"{shown(op.engine, *card)} of device {op.device}", now)
         lines += _use(ops, lambda op: f"{_place(op.stream)} of device {op.device}", now)
         lines += _core_kernels(ops)
+        if has_overlap:
+            lines += [shown(line, *card) for line in _overlap(ops, trace.marks)]
         synchronising = [call for call in calls if call.name.startswith(waits)]
         lines += _waits(calls, synchronising)
         lines += _tasks(calls, synchronising)
@@ -131,6 +139,44 @@ def _core_kernels(ops: Sequence[Operation]) -> Iterator[str]:
         note = f"; {left_out:,} instructions are not in the trace" if left_out else ""
         times = _count(len(launches), "launch", "launches")
         yield f"  kernel {name}: {times}, {total:,.1f} us: {shares}{note}"
+
+
+def _overlap(ops: Sequence[Operation], marks: Iterable[Mark]) -> Iterator[str]:
+    """Yield for each device with copies and computation how much of the copies is hidden, by stream and stage, and two
+    ratios of its computation, with what makes them differ.
+    """
+    by_device: dict[int, list[HiddenCopies]] = {}
+    for row in hidden_copies(ops, marks):
+        by_device.setdefault(row.device, []).append(row)
+    for device, (whole, *rows) in by_device.items():
+        yield f"  copies of device {device} behind its cores: {_hidden(whole)} could be"
+        if len(rows) > 1 or rows[0].stage:
+            for row in rows[:_SHOWN]:
+                stage = f" in {row.stage!r}" if row.stage else ""
+                yield f"    {_place(row.stream)}{stage}: {_hidden(row)}"
+        if len(rows) > _SHOWN:
+            yield f"    and {len(rows) - _SHOWN:,} other streams and stages"
+        first, between, last = map(_us, (whole.before_ns, whole.between_ns, whole.behind_ns))
+        yield f"    not hidden: {first} before the first work of the cores, {between} between, {last} behind the last"
+        shared = overlap([op for op in ops if op.device == device])
+        compute, copy, computing, span = map(
+            _us, (shared.compute_ns, shared.copy_ns, shared.computing_ns, shared.span_ns)
+        )
+        durations, clock = 100 * shared.pipeline_efficiency, 100 * shared.overlapped_efficiency
+        yield f"    compute / (compute + transfer): {durations:.0f} %, {compute} / ({compute} + {copy})"
+        yield f"    by the clock: {clock:.0f} %, the cores computed for {computing} of {span}"
+        beside, idle = _us(shared.together_ns), _us(shared.idle_ns)
+        yield f"      which is that sum less {beside} that ran beside other work, and {idle} more in which nothing ran"
+
+
+def _hidden(row: HiddenCopies) -> str:
+    return (
+        f"{_us(row.hidden_ns)} of {_us(row.copy_ns)} hidden ({100 * row.hidden:.0f} %), at most {_us(row.possible_ns)}"
+    )
+
+
+def _us(ns: int) -> str:
+    return f"{ns / 1000:,.1f} us"
 
 
 def _count(number: int, one: str, several: str = "") -> str:

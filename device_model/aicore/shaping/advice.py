@@ -3,19 +3,23 @@
 The benefit of each advice is computed, not guessed: the launch is played again as if every line had followed the
 guideline, and the difference is the time saved. Both times are those with an empty L2. Bandwidth that no other copy
 needed, or a bank conflict behind a longer copy, saves nothing, and the text says so. The guidelines are the vendor's:
-copies of 16 KB or more, aligned to 512 bytes in GM, and operands in different banks of the UB.
+copies of 16 KB or more, aligned to 512 bytes in GM, and operands in different banks of the UB. Two more follow from
+how the L2 and Fixpipe are timed: cores at different lines, and a cube that goes on.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
-from device_model.aicore.core.names import BLOCK
-from device_model.aicore.core.program import Direction, Flow, Instruction, Program
+from device_model.aicore.core.names import BLOCK, Pipe
+from device_model.aicore.core.program import Direction, Flow, Instruction, Kind, Program
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.runner import Result
+from device_model.aicore.timing.bandwidth import Demand
+from device_model.aicore.timing.gm import L2, Gm
 from device_model.aicore.timing.play import play
 from device_model.aicore.vector.banks import BANK_SHIFT, Conflict, steady_cycles
 from device_model.kernel.advice import Advice, Case
@@ -24,6 +28,7 @@ from device_model.kernel.sites import Site
 LINE = 512  # bytes of a line of the L2
 LARGE = 16384  # bytes of a copy from which on its start costs little
 _WASTE = 1.125  # bytes requested for each useful byte, above which a line gets advice
+_WORTH = 0.03  # of the launch: advice on how cores or pipes meet is given only if it saves as much
 # Distances by which an operand may be moved away from another: to other groups, or to another bank of its group.
 _SHIFTS = (256, *(BLOCK * blocks for blocks in range(1, 16)), 1 << BANK_SHIFT)
 
@@ -34,18 +39,34 @@ class Guideline(Enum):
     ALIGNED_COPIES = "start parts, tiles and rows at multiples of 512 bytes in GM"
     WHOLE_LINES = "take more columns and fewer rows at a time, or store data that is read together in one piece"
     LARGE_COPIES = "use tiles of at least 16 KB, or copy several tiles at once"
+    CORES_APART = (
+        "let each core start at another k: go round from GetBlockIdx() % steps, as all steps are added up anyway"
+    )
+    CUBE_GOES_ON = (
+        "let C leave block by block, with unit_flag in MmadParams and FixpipeParams, or take two buffers in L0C"
+    )
     BANKS_APART = "move the operands apart in the UB, for example with a longer buffer in front of one"
 
 
 class _Mended(NamedTuple):
-    """The flow and cycles that an instruction would have."""
+    """The flow, the cycles and the waits that an instruction would have."""
 
     flow: Flow | None
     cycles: int
+    waits: tuple[Instruction, ...]
 
 
 _Mends = dict[Instruction, _Mended]
 _Line = Sequence[tuple[Program, Instruction]]  # what was issued at one line
+
+
+class _Launch(NamedTuple):
+    """A launch as it is with an empty L2: what each of its copies asked for, and how long a wait of a pipe lasted."""
+
+    spec: CoreSpec
+    duration_ns: int
+    demands: Mapping[Instruction, Demand]
+    waited: Mapping[Instruction, float]  # in cycles: the waits of the cube for Fixpipe with an Mmad behind them
 
 
 def advise(result: Result) -> list[Advice]:
@@ -60,42 +81,84 @@ def advise(result: Result) -> list[Advice]:
     if result.timeline is None:
         raise ValueError("this launch has no times: it was stopped, or run without timing")
     lines = _lines(result.programs)
-    found: list[tuple[Guideline, list[Case], _Mends]] = []
+    if not lines:
+        return []
+    launch = _cold(result)
+    found: list[Advice] = []
     for guideline, check in _CHECKS.items():
         mends: _Mends = {}
         cases, elsewhere = [], _Elsewhere()
         for site, line in lines.items():
-            mended, what = check(line, elsewhere, result.spec)
+            mended, what = check(line, elsewhere, launch)
             if mended:
-                cases.append(Case(site, f"{line[0][1].name} ({line[0][1].pipe})", len(mended), what))
+                first = next(iter(mended))
+                cases.append(Case(site, f"{first.name} ({first.pipe})", len(mended), what))
                 mends |= mended
         if cases:
-            found.append((guideline, cases, mends))
-    cold_ns = _duration_with(result, {}) if found else 0
-    advice = [
-        Advice(guideline, tuple(cases), (cold_ns - _duration_with(result, mends)) / 1000)
-        for guideline, cases, mends in found
-    ]
-    return sorted(advice, key=lambda each: -each.saved_us)
+            saved = launch.duration_ns - _duration_with(result, mends)
+            if guideline not in _MEETINGS or saved >= _WORTH * launch.duration_ns:
+                found.append(Advice(guideline, tuple(cases), saved / 1000))
+    return sorted(found, key=lambda each: -each.saved_us)
 
 
 def _lines(programs: Sequence[Program]) -> dict[Site, list[tuple[Program, Instruction]]]:
-    """Copies through GM and vector instructions with conflicts, by their line, in the order of its first."""
+    """Copies through GM, vector instructions with conflicts, and waits of the cube for Fixpipe, by their line, in the
+    order of its first.
+    """
     lines: dict[Site, list[tuple[Program, Instruction]]] = {}
     for program in programs:
         for each in program.instructions:
-            if each.flow is not None or each in program.conflicts:
+            if each.flow is not None or each in program.conflicts or _is_for_fixpipe(each):
                 lines.setdefault(each.site, []).append((program, each))
     return lines
 
 
+def _is_for_fixpipe(each: Instruction) -> bool:
+    """Whether *each* is a wait of the cube until Fixpipe has emptied a buffer of L0C."""
+    return each.pipe is Pipe.M and each.kind is Kind.WAIT and any(setter.pipe is Pipe.FIX for setter in each.waits)
+
+
+def _cold(result: Result) -> _Launch:
+    """Return the launch with an empty L2; restore the times of its instructions afterwards."""
+    with _restored(result, {}):
+        duration_ns = play(result.programs, result.spec).duration_ns
+        waited: dict[Instruction, float] = {}
+        for program in result.programs:
+            is_followed = False
+            for each in reversed(program.instructions):
+                if _is_for_fixpipe(each) and is_followed:
+                    waited[each] = each.end - each.start
+                is_followed |= each.pipe is Pipe.M and each.kind is Kind.WORK
+        return _Launch(result.spec, duration_ns, _demands(result), waited)
+
+
+def _demands(result: Result) -> dict[Instruction, Demand]:
+    """Return what the copies asked GM for, which depends on the order in which they did."""
+    asked: list[tuple[float, Instruction, Flow, int]] = []
+    for program in result.programs:
+        ended = dict.fromkeys(Pipe, 0.0)
+        for each in program.instructions:
+            if each.flow is not None:  # it asks when the one before it has ended
+                asked.append((max(each.start, ended[each.pipe]), each, each.flow, program.index))
+                ended[each.pipe] = each.end
+    gm = Gm(result.programs, result.spec)
+    return {each: gm.ask(each, flow, core, at) for at, each, flow, core in sorted(asked, key=lambda copy: copy[0])}
+
+
 def _duration_with(result: Result, mends: _Mends) -> int:
     """Return the duration of the launch with *mends* in ns; restore the instructions afterwards."""
-    times = [(each, each.start, each.end) for program in result.programs for each in program.instructions]
-    before = {each: _Mended(each.flow, each.cycles) for each in mends}
-    try:
+    with _restored(result, mends):
         _set(mends)
         return play(result.programs, result.spec).duration_ns
+
+
+@contextmanager
+def _restored(result: Result, mends: _Mends) -> Iterator[None]:
+    """Restore the times of all instructions, and the rest of those of *mends*, at the end of the block."""
+    times = [(each, each.start, each.end) for program in result.programs for each in program.instructions]
+    before = {each: _Mended(each.flow, each.cycles, each.waits) for each in mends}
+    try:
+        yield
     finally:
         _set(before)
         for each, start, end in times:
@@ -103,8 +166,12 @@ def _duration_with(result: Result, mends: _Mends) -> int:
 
 
 def _set(mends: _Mends) -> None:
-    for each, (flow, cycles) in mends.items():
-        each.flow, each.cycles = flow, cycles
+    for each, mended in mends.items():
+        each.flow, each.cycles, each.waits = mended
+
+
+def _with_flow(each: Instruction, flow: Flow | None) -> _Mended:
+    return _Mended(flow, each.cycles, each.waits)
 
 
 # Copies
@@ -139,9 +206,9 @@ def _example(mended: _Mends) -> Flow:
     return flow
 
 
-def _misaligned(line: _Line, elsewhere: _Elsewhere, _spec: CoreSpec) -> tuple[_Mends, str]:
+def _misaligned(line: _Line, elsewhere: _Elsewhere, _launch: _Launch) -> tuple[_Mends, str]:
     mended = {
-        each: _Mended(elsewhere.flow([flow], flow.length, flow.rows, -(-flow.stride // LINE) * LINE), each.cycles)
+        each: _with_flow(each, elsewhere.flow([flow], flow.length, flow.rows, -(-flow.stride // LINE) * LINE))
         for _, each, flow in _copies(line)
         if flow.length >= LINE and (flow.start % LINE or flow.stride % LINE)
     }
@@ -152,18 +219,18 @@ def _misaligned(line: _Line, elsewhere: _Elsewhere, _spec: CoreSpec) -> tuple[_M
     return mended, f"begins {flow.start % LINE} bytes into a line of {LINE}{rows}"
 
 
-def _in_pieces(line: _Line, elsewhere: _Elsewhere, spec: CoreSpec) -> tuple[_Mends, str]:
+def _in_pieces(line: _Line, elsewhere: _Elsewhere, launch: _Launch) -> tuple[_Mends, str]:
     mended = {
-        each: _Mended(elsewhere.flow([flow], flow.nbytes), each.cycles)
+        each: _with_flow(each, elsewhere.flow([flow], flow.nbytes))
         for _, each, flow in _copies(line)
-        if flow.rows > 1 and (flow.length < LINE or _requested(flow, spec) > _WASTE * flow.nbytes)
+        if flow.rows > 1 and (flow.length < LINE or _requested(flow, launch.spec) > _WASTE * flow.nbytes)
     }
     if not mended:
         return {}, ""
     flow = _example(mended)
-    requested = _requested(flow, spec)
+    requested = _requested(flow, launch.spec)
     more = f", and asks for {requested:,} bytes to get {flow.nbytes:,}" if requested > flow.nbytes else ""
-    return mended, f"has rows of {flow.length:,} bytes, {flow.stride:,} apart{more}"
+    return mended, f"has rows of {flow.length:,} bytes, {flow.stride:,} apart{more}{_from_l2(mended, launch)}"
 
 
 def _requested(flow: Flow, spec: CoreSpec) -> int:
@@ -172,7 +239,58 @@ def _requested(flow: Flow, spec: CoreSpec) -> int:
     return -(-flow.length // request) * request * flow.rows
 
 
-def _small(line: _Line, elsewhere: _Elsewhere, _spec: CoreSpec) -> tuple[_Mends, str]:
+def _from_l2(mended: _Mends, launch: _Launch) -> str:
+    """Say how often the rows come from the L2, and how long that takes; "" if short rows lose nothing there."""
+    flows = [each.flow for each in mended if each.flow is not None and launch.demands[each].memory == L2]
+    reads = [flow for flow in flows if flow.direction is Direction.READ and not flow.bypass]
+    piece = launch.spec.l1_request_bytes if reads and reads[0].path == "l1" else LINE
+    if not reads or -(-reads[0].length // piece) * piece <= _WASTE * reads[0].length:
+        return ""
+    times = f"{len(reads):,} of {len(mended):,} times" if len(mended) > 1 else "they come"
+    return f"; {times} from the L2, where each row takes as long as {piece} bytes"
+
+
+def _crowded(line: _Line, _elsewhere: _Elsewhere, launch: _Launch) -> tuple[_Mends, str]:
+    """Find copies that begin in the line where another core began a moment ago. Mended, each core goes round: it starts
+    its run over k at a step of its own, and reads the same bytes.
+    """
+    cores: dict[int, list[tuple[Instruction, Flow]]] = {}
+    meeting: dict[object, set[int]] = {}
+    for program, each, flow in _copies(line):
+        if flow.direction is Direction.READ:
+            cores.setdefault(program.index, []).append((each, flow))
+            if launch.demands[each].group is not None:
+                meeting.setdefault((flow.key, flow.start // LINE), set()).add(program.index)
+    mended: _Mends = {}
+    for place, copies in enumerate(cores.values() if meeting else ()):
+        for run in _runs(copies):
+            for step, (each, flow) in enumerate(run):
+                other = run[(step + place) % len(run)][1]
+                if other is not flow:
+                    mended[each] = _with_flow(each, other)
+    if not mended:
+        return {}, ""
+    return mended, f"reads lines that up to {max(map(len, meeting.values()))} cores read at one time"
+
+
+def _runs(copies: Sequence[tuple[Instruction, Flow]]) -> Iterator[Sequence[tuple[Instruction, Flow]]]:
+    """Yield *copies* of one core in runs: of one buffer, and at equal distances, as those of a loop over k."""
+    first = 0
+    while first < len(copies):
+        last = first
+        flow = copies[first][1]
+        distance = 0
+        for place in range(first + 1, len(copies)):
+            following = copies[place][1]
+            apart = following.start - flow.start
+            if following.key != flow.key or apart == 0 or (distance and apart != distance):
+                break
+            distance, flow, last = apart, following, place
+        yield copies[first : last + 1]
+        first = last + 1
+
+
+def _small(line: _Line, elsewhere: _Elsewhere, _launch: _Launch) -> tuple[_Mends, str]:
     """Find the small copies of one core from (or to) one buffer, of which several could be one copy.
 
     Mended, the first of several reads brings the bytes of all, or the last of several writes takes them: the same bytes
@@ -191,11 +309,30 @@ def _small(line: _Line, elsewhere: _Elsewhere, _spec: CoreSpec) -> tuple[_Mends,
         moved += nbytes
         for at in range(0, len(copies), several):
             together = copies[at : at + several]
-            mended |= {each: _Mended(None, each.cycles) for each, _ in together}
+            mended |= {each: _with_flow(each, None) for each, _ in together}
             parts = [flow for _, flow in together]
             mover, _ = together[0 if parts[0].direction is Direction.READ else -1]
-            mended[mover] = _Mended(elsewhere.flow(parts, sum(part.nbytes for part in parts)), mover.cycles)
+            mended[mover] = _with_flow(mover, elsewhere.flow(parts, sum(part.nbytes for part in parts)))
     return mended, f"moves {moved // len(mended):,} bytes at a time" if mended else ""
+
+
+# The cube
+
+
+def _held_by_fixpipe(line: _Line, _elsewhere: _Elsewhere, launch: _Launch) -> tuple[_Mends, str]:
+    """Find waits of the cube for Fixpipe. Mended, each waits for an earlier Fixpipe, as with one more buffer in L0C."""
+    mended: _Mends = {}
+    waited = 0.0
+    before: dict[int, tuple[Instruction, ...]] = {}
+    for program, each in line:
+        if each in launch.waited:
+            mended[each] = _Mended(each.flow, each.cycles, before.get(program.index, ()))
+            before[program.index] = each.waits
+            waited += launch.waited[each]
+    if not waited:
+        return {}, ""
+    us = waited / launch.spec.mhz / len(before)
+    return mended, f"keeps the cube until Fixpipe has stored C: {us:.2f} us of each core"
 
 
 # Banks
@@ -231,7 +368,7 @@ def _remedy(conflict: Conflict) -> _Remedy | None:
     return _Remedy(conflict.cycles - conflict.lost) if any(alone) else None
 
 
-def _in_conflict(line: _Line, _elsewhere: _Elsewhere, _spec: CoreSpec) -> tuple[_Mends, str]:
+def _in_conflict(line: _Line, _elsewhere: _Elsewhere, _launch: _Launch) -> tuple[_Mends, str]:
     remedies: dict[Instruction, tuple[Conflict, _Remedy]] = {}
     for program, each in line:
         conflict = program.conflicts.get(each)
@@ -241,7 +378,7 @@ def _in_conflict(line: _Line, _elsewhere: _Elsewhere, _spec: CoreSpec) -> tuple[
     if not remedies:
         return {}, ""
     mended = {
-        each: _Mended(each.flow, each.cycles - conflict.cycles + remedy.cycles)
+        each: _Mended(each.flow, each.cycles - conflict.cycles + remedy.cycles, each.waits)
         for each, (conflict, remedy) in remedies.items()
     }
     [((usual, remedy), _)] = Counter(remedies.values()).most_common(1)
@@ -256,10 +393,13 @@ def _in_conflict(line: _Line, _elsewhere: _Elsewhere, _spec: CoreSpec) -> tuple[
     return mended, f"with {places} {cost}; {what_helps}"
 
 
-_Check = Callable[[_Line, _Elsewhere, CoreSpec], tuple[_Mends, str]]
+_Check = Callable[[_Line, _Elsewhere, _Launch], tuple[_Mends, str]]
 _CHECKS: dict[Guideline, _Check] = {
     Guideline.ALIGNED_COPIES: _misaligned,
     Guideline.WHOLE_LINES: _in_pieces,
     Guideline.LARGE_COPIES: _small,
+    Guideline.CORES_APART: _crowded,
+    Guideline.CUBE_GOES_ON: _held_by_fixpipe,
     Guideline.BANKS_APART: _in_conflict,
 }
+_MEETINGS = (Guideline.CORES_APART, Guideline.CUBE_GOES_ON)  # no instruction is at fault alone

@@ -3,7 +3,8 @@
 import pytest
 from hand import op, recording
 
-from acl_py.explain.stages import Stage, merged, overlap, stages, stages_text
+from acl_py.explain.stages import Stage, stages, stages_text
+from acl_py.trace.rows.overlaps import merged, overlap
 from acl_py.trace.rows.timeline import Mark
 
 

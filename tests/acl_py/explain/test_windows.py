@@ -13,6 +13,7 @@ import acl_py as acl
 from acl_py.causes.lines import path_text, within
 from acl_py.causes.path import critical_path
 from acl_py.cli import app
+from acl_py.trace.rows.files import read_trace
 from acl_py.trace.rows.timeline import Mark
 from acl_py.trace.rows.windows import WindowError, between, marked, whole, worked
 
@@ -169,6 +170,38 @@ def test_the_same_as_data(saved):
     assert data["advice"]["before_us"] - data["advice"]["after_us"] == pytest.approx(piece["adds_us"])
     (answer,) = data["what_if"]
     assert answer["before_us"] - answer["after_us"] == pytest.approx(60, abs=0.1)
+
+
+async def chunks():
+    """Two streams, and two uploads of 40 us each; the second one runs beside a kernel of 30 us."""
+    host, buffer = await acl.MallocHost(40_000), await acl.Malloc(80_000)
+    for part in range(2):
+        stream = await acl.CreateStream()
+        await acl.MemcpyAsync(buffer + 40_000 * part, 40_000, host, 40_000, acl.MemcpyKind.HOST_TO_DEVICE, stream)
+        await acl.LaunchKernel(acl.kernel(cost=acl.Cost(us=30))(double_nothing), 1, (), stream)
+    await acl.SynchronizeDevice()
+    acl.current_simulation().trace.save("chunks.acl")
+
+
+def double_nothing():
+    pass
+
+
+def test_copies_behind_kernels_are_data_of_the_window(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    acl.run(chunks, device="tiny")
+    whole_run = json.loads(report("chunks.acl", "--json", "-")[1])["copies"]
+    row = {"device": 0, "stream": "", "stage": "", "us": 80.0, "hidden_us": 30.0, "possible_us": 60.0}
+    assert whole_run[0] == row | {"before_us": 40.0, "between_us": 10.0, "behind_us": 0.0}
+    assert [(each["stream"], each["us"], each["hidden_us"]) for each in whole_run[1:]] == [
+        ("stream 1", 40.0, 0.0),
+        ("stream 2", 40.0, 30.0),
+    ]
+    end = max(op.end_ns for op in read_trace(tmp_path / "chunks.acl").ops) / 1000
+    part = json.loads(report("chunks.acl", "--json", "-", "--since", str(end - 60), "--until", str(end - 35))[1])
+    assert part["copies"][0] == row | {"us": 25.0, "hidden_us": 20.0, "possible_us": 20.0} | {
+        "before_us": 0.0, "between_us": 0.0, "behind_us": 5.0,
+    }  # fmt: skip
 
 
 def answers(saved, *options):
