@@ -84,6 +84,7 @@ from device_model.aicore.core.names import Pipe as Pipe
 from device_model.aicore.core.names import QuePosition as QuePosition
 from device_model.aicore.core.names import RoundMode as RoundMode
 from device_model.aicore.core.names import TPosition as TPosition
+from device_model.aicore.core.packed import int4b_t as int4b_t
 from device_model.aicore.core.registers import GetCtrlSpr as GetCtrlSpr
 from device_model.aicore.core.registers import GetDataBlockSizeInBytes as GetDataBlockSizeInBytes
 from device_model.aicore.core.registers import GetSaturationFlag as GetSaturationFlag

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from device_model.aicore.core.names import BLOCK, HardEvent, TPosition
+from device_model.aicore.core.packed import bytes_of, elements_in
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
 from device_model.aicore.cube.loads import (
@@ -166,9 +167,10 @@ class Cube:
         self.dtype = dtype
         self.total = np.dtype(PRODUCTS[dtype.name])
         self.width = k0(dtype)
-        # Squares of int8 can be wider than the piece that Fixpipe stores, which would leave blocks of L0C full.
+        # Squares of int8 and int4b_t can be wider than the piece that Fixpipe stores, which would leave blocks of L0C
+        # full.
         self._has_unit_flags = unit_flags and self.width <= SIDE
-        tall = max(self.width, SIDE)  # int8 comes in squares of 32
+        tall = max(self.width, SIDE)  # int8 comes in squares of 32, int4b_t of 64
         deep = -(-tiling.base_k // tall) * tall
         if tiling.single_core_k > tiling.base_k != deep:
             raise KernelError(f"a tiling with base_k {tiling.base_k} for {dtype}", f"it must be a multiple of {tall}")
@@ -225,7 +227,7 @@ class Cube:
         tiling = self.tiling
         m = min(tiling.base_m, job.m - row * tiling.base_m)
         n = min(tiling.base_n, job.n - column * tiling.base_n)
-        # LoadDataWithTranspose of int8 loads whole squares.
+        # LoadDataWithTranspose of int8 and int4b_t loads whole squares.
         wide = n if job.b.is_transposed or self.width <= SIDE else -(-n // self.width) * self.width
         result = self._c[self._results % len(self._c)]
         self._results += 1
@@ -399,7 +401,7 @@ class Cube:
         chunk, at = divmod(piece, self.tiling.step_ka)
         rows, depth = fractals(m), fractals(k, self.width)
         first = at * (self.tiling.base_k // self.width)
-        size = FRACTAL // self.dtype.itemsize
+        size = elements_in(self.dtype, FRACTAL)
         if job.a.is_transposed:
             high = fractals(self._reach(job, chunk, self.tiling.step_ka)[1])
             for row in range(rows):
@@ -421,7 +423,7 @@ class Cube:
         width = self.width
         chunk, at = divmod(piece, self.tiling.step_kb)
         columns, depth = fractals(n), fractals(k, width)
-        size = FRACTAL // self.dtype.itemsize
+        size = elements_in(self.dtype, FRACTAL)
         if job.b.is_transposed:
             first = at * (self.tiling.base_k // width)
             for start in range(0, depth * columns, MAX_REPEATS):
@@ -439,16 +441,16 @@ class Cube:
                 params = LoadData2dTransposeParams(start, columns, 1, 0, columns - 1)
                 LoadDataWithTranspose(b2[row * 2 * columns * size :], b1, params)
         else:
-            squares = fractals(n, width)
+            squares, each = fractals(n, width), width // SIDE
             for row in range(depth):
                 start = at * (self.tiling.base_k // width) + row
-                params = LoadData2dTransposeParams(start, squares, fractals(long, width), 1, 0)
-                LoadDataWithTranspose(b2[row * 2 * squares * size :], b1, params)
+                params = LoadData2dTransposeParams(start, squares, fractals(long, width), each - 1, 0)
+                LoadDataWithTranspose(b2[row * each * squares * size :], b1, params)
 
 
 def _buffer(pipe: TPipe, position: TPosition, size: int, dtype: np.dtype[Any]) -> LocalTensor:
     buffer = TBuf(position)
-    pipe.InitBuffer(buffer, size * dtype.itemsize)
+    pipe.InitBuffer(buffer, bytes_of(dtype, size))
     return buffer.Get(dtype, size)
 
 

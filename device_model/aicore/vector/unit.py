@@ -20,6 +20,7 @@ from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import BLOCK, CoreType, Pipe, Space
+from device_model.aicore.core.packed import elements_in, int4b_t
 from device_model.aicore.core.program import Instruction
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.banks import Conflict, Operand, steady_cycles
@@ -163,9 +164,10 @@ def check_reach(name: str, role: str, tensor: LocalTensor, access: Access, align
         raise KernelError(
             f"{name}: {role} starts at byte {tensor.address} of UB", f"it must start at a multiple of {alignment}"
         )
-    if access.reach > tensor.size:
+    reach = elements_in(tensor.dtype, access.reach) if tensor.dtype is int4b_t else access.reach
+    if reach > tensor.size:
         raise KernelError(
-            f"{name}: {role} has {tensor.size} elements and the instruction reaches element {access.reach - 1}",
+            f"{name}: {role} has {tensor.size} elements and the instruction reaches element {reach - 1}",
             "check count, repeats and strides",
         )
 
