@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.core.names import Space
+from device_model.aicore.core.names import BLOCK, Space
 from device_model.aicore.core.packed import bytes_of, elements_in
 from device_model.aicore.core.tensors import dtype_of
 from device_model.aicore.cube.mmad import FRACTAL, SIDE, k0
@@ -88,12 +88,42 @@ class TCubeTiling:
         column = core // self.blocks_m * self.single_core_n
         return row, column, min(self.single_core_m, self.m - row), min(self.single_core_n, self.n - column)
 
-    def workspace_bytes(self, cores: int) -> int:
-        """Return the bytes of GM through which the cube cores hand results to the UB of *cores* vector cores."""
-        return cores * WORKSPACE_TILES * self.base_m * self.base_n * 4
+    def workspace_bytes(
+        self,
+        cores: int,
+        *,
+        a: npt.DTypeLike | None = None,
+        b: npt.DTypeLike | None = None,
+        bias: npt.DTypeLike | None = None,
+    ) -> int:
+        """Return the bytes of GM through which the cube cores hand results to the UB of *cores* vector cores.
+
+        Args:
+            cores: The number of vector cores.
+            a: The type of A, if it lies in UB. It then needs room, too.
+            b: The same for B.
+            bias: The same for the bias.
+        """
+        m, n, k = self.single_core_m, self.single_core_n, self.single_core_k
+        operands = ((a, room_for(m, k)), (b, room_for(k, n)), (bias, n))
+        rooms = sum(room_bytes(dtype_of(dtype), size) for dtype, size in operands if dtype is not None)
+        return cores * (WORKSPACE_TILES * self.base_m * self.base_n * 4 + rooms)
 
 
 WORKSPACE_TILES = 2  # per vector core: one is read while the other is written
+
+
+def room_for(down: int, across: int) -> int:
+    """Return the elements of room for a matrix, in any layout: as if its sides were whole fractals of any type."""
+    return _whole(down, _WIDEST) * _whole(across, _WIDEST)
+
+
+_WIDEST = 64  # elements of int4b_t in a row of a fractal
+
+
+def room_bytes(dtype: np.dtype[Any], size: int) -> int:
+    """Return the bytes of *size* elements, in whole blocks of 32 bytes."""
+    return _whole(bytes_of(dtype, size), BLOCK)
 
 
 def multi_core_matmul_tiling(
