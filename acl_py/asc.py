@@ -145,6 +145,11 @@ from device_model.aicore.flags.bufpool import TBufPool as TBufPool
 from device_model.aicore.flags.crossing import CrossCoreSetFlag as CrossCoreSetFlag
 from device_model.aicore.flags.crossing import CrossCoreWaitFlag as CrossCoreWaitFlag
 from device_model.aicore.flags.crossing import SyncAll as SyncAll
+from device_model.aicore.flags.groups import GroupBarrier as GroupBarrier
+from device_model.aicore.flags.groups import InitDetermineComputeWorkspace as InitDetermineComputeWorkspace
+from device_model.aicore.flags.groups import NotifyNextBlock as NotifyNextBlock
+from device_model.aicore.flags.groups import PipeMode as PipeMode
+from device_model.aicore.flags.groups import WaitPreBlock as WaitPreBlock
 from device_model.aicore.flags.pool import ResourcePool as ResourcePool
 from device_model.aicore.flags.posting import IBSet as IBSet
 from device_model.aicore.flags.posting import IBWait as IBWait

@@ -13,7 +13,7 @@ ROOMS = {
     "tensors": ("core.tensors", "core.packed", "core.lists"),
     "registers and the counter": ("core.registers",),
     "buffers and queues": ("flags.tpipe", "flags.queues", "flags.bufpool", "flags.allocator"),
-    "flags and barriers": ("flags.sync", "flags.crossing", "flags.posting"),
+    "flags and barriers": ("flags.sync", "flags.crossing", "flags.posting", "flags.groups"),
     "copies and atomics": ("moving.copies", "moving.atomics"),
     "element by element": ("vector.elementwise",),
     "masks and fills": ("vector.masks", "vector.fill"),
