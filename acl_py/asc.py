@@ -111,6 +111,9 @@ from device_model.aicore.core.tensors import uint8 as uint8
 from device_model.aicore.core.tensors import uint16 as uint16
 from device_model.aicore.core.tensors import uint32 as uint32
 from device_model.aicore.core.tensors import uint64 as uint64
+from device_model.aicore.cube.copy_out import DataCopyCO12DstParams as DataCopyCO12DstParams
+from device_model.aicore.cube.copy_out import SetFixpipeNz2ndFlag as SetFixpipeNz2ndFlag
+from device_model.aicore.cube.copy_out import SetFixpipePreQuantFlag as SetFixpipePreQuantFlag
 from device_model.aicore.cube.fixpipe import CO2Layout as CO2Layout
 from device_model.aicore.cube.fixpipe import Fixpipe as Fixpipe
 from device_model.aicore.cube.fixpipe import FixpipeParams as FixpipeParams
@@ -142,6 +145,10 @@ from device_model.aicore.cube.mmad import SetHF32TransMode as SetHF32TransMode
 from device_model.aicore.flags.allocator import Hardware as Hardware
 from device_model.aicore.flags.allocator import LocalMemAllocator as LocalMemAllocator
 from device_model.aicore.flags.bufpool import TBufPool as TBufPool
+from device_model.aicore.flags.bypass import DataSyncBarrier as DataSyncBarrier
+from device_model.aicore.flags.bypass import MemDsbT as MemDsbT
+from device_model.aicore.flags.bypass import ReadGmByPassDCache as ReadGmByPassDCache
+from device_model.aicore.flags.bypass import WriteGmByPassDCache as WriteGmByPassDCache
 from device_model.aicore.flags.crossing import CrossCoreSetFlag as CrossCoreSetFlag
 from device_model.aicore.flags.crossing import CrossCoreWaitFlag as CrossCoreWaitFlag
 from device_model.aicore.flags.crossing import SyncAll as SyncAll
@@ -230,6 +237,7 @@ from device_model.aicore.functions.rounding import Trunc as Trunc
 from device_model.aicore.functions.rows import Arange as Arange
 from device_model.aicore.functions.rows import Broadcast as Broadcast
 from device_model.aicore.functions.rows import Fill as Fill
+from device_model.aicore.functions.rows import GetReduceRepeatSumSpr as GetReduceRepeatSumSpr
 from device_model.aicore.functions.rows import InitGlobalMemory as InitGlobalMemory
 from device_model.aicore.functions.rows import Sum as Sum
 from device_model.aicore.functions.rows import SumParams as SumParams

@@ -10,10 +10,11 @@ from device_model.aicore.core.names import CoreType, HardEvent, KernelType, Pipe
 from device_model.aicore.core.packed import int4b_t, pack
 from device_model.aicore.core.tensors import GlobalTensor
 from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, Matmul
-from device_model.aicore.cube.matmul_operands import CubeFormat, MatmulType, pass_flag
+from device_model.aicore.cube.matmul_operands import CubeFormat, MatmulType
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import PRODUCTS
 from device_model.aicore.flags.queues import TBuf, TQue
+from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 from device_model.aicore.vector.elementwise import Muls

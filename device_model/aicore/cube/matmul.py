@@ -14,7 +14,7 @@ from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space
 from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of, uint8, whole
 from device_model.aicore.cube.matmul_cube import Cube
-from device_model.aicore.cube.matmul_operands import Product, WholeSizes, pass_flag
+from device_model.aicore.cube.matmul_operands import Product, WholeSizes
 from device_model.aicore.cube.matmul_requests import (
     ANSWER,
     ASK,
@@ -29,6 +29,7 @@ from device_model.aicore.cube.matmul_requests import (
 from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling, room_bytes, room_for
 from device_model.aicore.cube.mmad import SIDE, HF32Mode, HF32TransMode, SetHF32Mode, SetHF32TransMode
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
+from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
 from device_model.kernel.findings import KernelError
@@ -315,6 +316,19 @@ class Matmul(Product):
         if room.dtype != dtype or room.size < least:
             raise KernelError(f"SetWorkspace({room!r})", f"give it {least} elements of {dtype}, or more")
         self._workspace = room[:least]
+
+    def SetLocalWorkspace(self, tmp_buffer: LocalTensor) -> None:
+        """Give the object room in UB (Ascend C: SetLocalWorkspace); on Atlas A2 and A3 nothing uses it.
+
+        Raises:
+            KernelError: *tmp_buffer* is no tensor of uint8 in UB.
+        """
+        if (
+            not isinstance(tmp_buffer, LocalTensor)
+            or tmp_buffer.memory.space is not Space.UB
+            or tmp_buffer.dtype != uint8
+        ):
+            raise KernelError(f"SetLocalWorkspace({tmp_buffer!r})", "it is a tensor of uint8 in UB")
 
     def WaitIterateBatch(self) -> None:
         """Wait until C of the last IterateBatch is stored (Ascend C: WaitIterateBatch); on a cube core it is."""

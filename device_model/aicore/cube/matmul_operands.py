@@ -17,7 +17,7 @@ from device_model.aicore.cube.matmul_chunks import Operand
 from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc
 from device_model.aicore.cube.matmul_tiling import TCubeTiling
 from device_model.aicore.cube.mmad import SIDE, k0
-from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.kernel.findings import KernelError
 
@@ -39,14 +39,6 @@ class MatmulType:
     format: CubeFormat
     dtype: npt.DTypeLike
     is_trans: bool = False
-
-
-def pass_flag(event: HardEvent) -> None:
-    """Let the second pipe of *event* wait for the first."""
-    event_id = AllocEventID(event)
-    SetFlag(event, event_id)
-    WaitFlag(event, event_id)
-    ReleaseEventID(event, event_id)
 
 
 class WholeSizes(NamedTuple):

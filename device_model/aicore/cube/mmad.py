@@ -88,7 +88,18 @@ class CubePlan(NamedTuple):
 class CubeUnit:
     """The plans of a cube core, by their operands and parameters (see `vector.unit`), its unit flags and factors."""
 
-    __slots__ = ("core", "fmatrix", "hf32", "hf32_trans", "load_padding", "plans", "quant_pre", "unit_flags")
+    __slots__ = (
+        "core",
+        "fmatrix",
+        "hf32",
+        "hf32_trans",
+        "load_padding",
+        "nz2nd",
+        "plans",
+        "pre_quant",
+        "quant_pre",
+        "unit_flags",
+    )
 
     def __init__(self, core: Core) -> None:
         if core.core_type is not CoreType.AIC:
@@ -104,6 +115,8 @@ class CubeUnit:
         self.hf32_trans = HF32TransMode.NEAREST_EVEN
         self.fmatrix: tuple[int, int, tuple[int, int, int, int]] | None = None  # what SetFmatrix has set
         self.load_padding: float = 0  # what SetLoadDataPaddingValue has set
+        self.nz2nd: tuple[int, int, int] | None = None  # what SetFixpipeNz2ndFlag has set
+        self.pre_quant: float | None = None  # what SetFixpipePreQuantFlag has set
 
     def issue(self, key: Hashable, make: Callable[[], CubePlan]) -> None:
         """Issue the plan of *key*; *make* makes it the first time."""

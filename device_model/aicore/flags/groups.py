@@ -14,7 +14,7 @@ from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space
 from device_model.aicore.core.program import Kind
 from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, int32
 from device_model.aicore.flags.crossing import learn_token
-from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag, barrier_all, check_waits
+from device_model.aicore.flags.sync import barrier_all, check_waits, pass_flag
 from device_model.kernel.findings import KernelError
 
 BARRIER_LINE = 512  # bytes of a message of GroupBarrier
@@ -151,10 +151,7 @@ def _round(rounds: list[list[Token]], number: int) -> list[Token]:
 
 def _say(core: Core, rounds: list[list[Token]], number: int, name: str) -> None:
     """Send a message on MTE3, behind the scalar pipe."""
-    event_id = AllocEventID(HardEvent.S_MTE3)
-    SetFlag(HardEvent.S_MTE3, event_id)
-    WaitFlag(HardEvent.S_MTE3, event_id)
-    ReleaseEventID(HardEvent.S_MTE3, event_id)
+    pass_flag(HardEvent.S_MTE3)
     _round(rounds, number).append(_token(core, Pipe.MTE3, name))
 
 

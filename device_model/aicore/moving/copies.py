@@ -131,7 +131,11 @@ class Nd2NzParams(NamedTuple):
     dst_nz_matrix_stride: int
 
 
-def DataCopy(dst: Tensor, src: Tensor, params: "int | DataCopyParams | Nd2NzParams") -> None:
+# Forms of DataCopy that belong to another pipe, by the class of their parameters: from L0C.
+FORMS: dict[type, Callable[[Any, Any, Any], None]] = {}
+
+
+def DataCopy(dst: Tensor, src: Tensor, params: int | DataCopyParams | Nd2NzParams | tuple[Any, ...]) -> None:
     """Copy elements, blocks with gaps, or rows to fractals (Ascend C: DataCopy).
 
     Runs on MTE2 from GM, on MTE3 to GM, on MTE1 from L1 to BT or FB, and on V within UB. It waits for nothing but
@@ -141,7 +145,8 @@ def DataCopy(dst: Tensor, src: Tensor, params: "int | DataCopyParams | Nd2NzPara
         dst: The tensor to write, of the type of *src*.
         src: The tensor to read.
         params: A number of elements, rounded down to whole DataBlocks of 32 bytes; `DataCopyParams` for blocks with
-            gaps; or `Nd2NzParams` for row-major to fractal on the way from GM to L1. 0 elements copy nothing.
+            gaps; `Nd2NzParams` for row-major to fractal on the way from GM to L1; or `DataCopyCO12DstParams` from L0C
+            to GM or L1, which runs on FIX. 0 elements copy nothing.
 
     Raises:
         KernelError: No pipe copies between the two memories, the types differ, a local tensor does not begin at a
@@ -154,6 +159,11 @@ def DataCopy(dst: Tensor, src: Tensor, params: "int | DataCopyParams | Nd2NzPara
         _copy_blocks(core, dst, src, params)
     elif isinstance(params, Nd2NzParams):
         _copy_nd2nz(core, dst, src, params)
+    elif isinstance(params, tuple):
+        form = FORMS.get(type(params))
+        if form is None:
+            raise TypeError(f"DataCopy takes a number of elements or parameters of a copy, not {params!r}")
+        form(dst, src, params)
     else:
         _copy_count(core, dst, src, params)
 

@@ -21,8 +21,8 @@ from device_model.aicore.vector.unit import (
     check_count,
     check_reach,
     check_type,
-    issue,
     lanes_of,
+    vector_unit,
 )
 from device_model.kernel.findings import KernelError
 
@@ -178,4 +178,8 @@ def _whole(
             planned.writes += through.ranges(tmp.memory, tmp.address)
         return planned
 
-    issue((name, dst, src, tmp, mask, repeat_time, src_rep_stride, outputs), plan)
+    unit = vector_unit()
+    planned = unit.plan_of((name, dst, src, tmp, mask, repeat_time, src_rep_stride, outputs), plan)
+    unit.issue(planned, planned.compute)
+    if name == "ReduceSum" and repeat_time is None:
+        unit.summed = float(dst.view[0])

@@ -70,7 +70,7 @@ class VectorPlan:
 class VectorUnit:
     """The plans of a core's vector pipe, and those that may be in flight."""
 
-    __slots__ = ("_dependent", "_in_flight", "core", "deq_scale", "merged", "plans", "scratch")
+    __slots__ = ("_dependent", "_in_flight", "core", "deq_scale", "merged", "plans", "scratch", "summed")
 
     def __init__(self, core: Core) -> None:
         if core.core_type is not CoreType.AIV:
@@ -83,6 +83,7 @@ class VectorUnit:
         self.scratch: dict[Hashable, Any] = {}  # tensors in temporary buffers, for functions made of instructions
         self.deq_scale: float | None = None  # what SetDeqScale has set
         self.merged: tuple[int, int, int, int] | None = None  # what the last MrgSort has taken from each list
+        self.summed: float | None = None  # the result of the last ReduceSum with a count
         self._in_flight: deque[tuple[VectorPlan, Instruction]] = deque(maxlen=IN_FLIGHT)  # the last one first
         # plan -> earlier plan -> whether it depends on it
         self._dependent: dict[VectorPlan, dict[VectorPlan, bool]] = {}
