@@ -8,7 +8,8 @@ from instructions import bfloat16, half, single
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import CoreType, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.packed import int4b_t, pack
-from device_model.aicore.core.tensors import GlobalTensor
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
+from device_model.aicore.cube.fixpipe import Fixpipe, FixpipeParams
 from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, Matmul
 from device_model.aicore.cube.matmul_operands import CubeFormat, MatmulType
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
@@ -240,6 +241,87 @@ def test_pieces_of_c_come_to_ub_in_nz():
     assert np.allclose(from_nz(c[: m * 48], m, 48, 16), expected[:, :48], rtol=1e-3, atol=1e-2)
     assert np.allclose(from_nz(c[m * 48 :], m, 32, 16), expected[:, 48:], rtol=1e-3, atol=1e-2)
     assert found(result) == []
+
+
+def kept_in_l0c(a, b, c, tiling, kinds):
+    """Pieces of C stay in L0C until all of a row are there; then one Fixpipe for each. Twice, with End in between."""
+    pipe, room = TPipe(), TQue(TPosition.CO1, 1)
+    mm = Matmul(*kinds)
+    assert not REGIST_MATMUL_OBJ(pipe, None, mm, tiling)
+    size = tiling.base_m * tiling.base_n
+    pipe.InitBuffer(room, 1, 2 * size * 4)
+    left, right, out = (GlobalTensor(kind).SetGlobalBuffer(gm) for kind, gm in ((half, a), (half, b), (single, c)))
+    for _ in range(2):
+        mm.SetTensorA(left)
+        mm.SetTensorB(right)
+        tensor = room.AllocTensor(single)
+        assert mm.Iterate(False, tensor)
+        assert mm.Iterate(False, tensor[size:])
+        assert not mm.Iterate(False, tensor)
+        room.EnQue(tensor)
+        tensor = room.DeQue(single)
+        for piece in range(2):
+            params = FixpipeParams(tiling.base_n, tiling.m, tiling.base_m, tiling.n)
+            Fixpipe(out[piece * tiling.base_n :], tensor[piece * size :], params)
+        room.FreeTensor(tensor)
+        mm.End()
+
+
+def test_pieces_of_c_stay_in_l0c():
+    m, n, k = 32, 96, 160
+    a, b = elements(half, m, k), elements(half, k, n, seed=1)
+    kinds = MatmulType(GM, ND, half), MatmulType(GM, ND, half), MatmulType(TPosition.CO1, NZ, single)
+    c = np.zeros((m, n), single)
+    result = launch(kept_in_l0c, a, b, c, tiling_of(m, n, k, half, (32, 48, 64)), kinds, kind=AIC)
+    assert np.allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-4, atol=1e-3)
+    assert found(result) == []
+
+
+def test_partial_sums_add_up_in_l0c():
+    def kernel(a, b, c, tiling):
+        pipe, room = TPipe(), TQue(TPosition.CO1, 1)
+        mm = Matmul(of(GM, half, ND), of(GM, half, ND), of(TPosition.CO1, single))
+        REGIST_MATMUL_OBJ(pipe, None, mm, tiling)
+        pipe.InitBuffer(room, 1, 32 * 48 * 4)
+        tensor = room.AllocTensor(single)
+        mm.SetOrgShape(32, 48, 192)
+        for part in range(3):
+            mm.SetTensorA(GlobalTensor(half).SetGlobalBuffer(a)[part * 64])
+            mm.SetTensorB(GlobalTensor(half).SetGlobalBuffer(b)[part * 64 * 48])
+            assert mm.Iterate(part > 0, tensor)
+        room.EnQue(tensor)
+        tensor = room.DeQue(single)
+        Fixpipe(GlobalTensor(single).SetGlobalBuffer(c), tensor, FixpipeParams(48, 32))
+        room.FreeTensor(tensor)
+        mm.End()
+
+    a, b, c = elements(half, 32, 192), elements(half, 192, 48, seed=1), np.zeros((32, 48), single)
+    result = launch(kernel, a, b, c, tiling_of(32, 48, 64, half, (32, 48, 64)), kind=AIC)
+    assert np.allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-4, atol=1e-3)
+    assert found(result) == []
+
+
+@pytest.mark.parametrize(
+    ("c", "arguments", "message"),
+    [
+        (("GM", single), (False, "room"), "C at GM and local_c_matrix <LocalTensor CO1"),
+        (("CO1", single), (), "C at CO1 and local_c_matrix None"),
+        (("GM", single), (True,), "en_partial_sum and 1 pieces of C"),
+        (("CO1", half), (), "a Matmul of float16 with C .*at CO1 it is float32 in NZ"),
+    ],
+)
+def test_pieces_in_l0c_that_cannot_be_are_refused(c, arguments, message):
+    def kernel(a):
+        position, dtype = c
+        mm = Matmul(of(GM, half, ND), of(GM, half, ND), of(TPosition[position], dtype))
+        REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling_of(32, 32, 64, half, (32, 32, 64)))
+        mm.SetTensorA(GlobalTensor(half).SetGlobalBuffer(a))
+        mm.SetTensorB(GlobalTensor(half).SetGlobalBuffer(a))
+        room = LocalTensor(single, TPosition.CO1, 65536, 1024)
+        mm.Iterate(*(room if each == "room" else each for each in arguments))
+
+    with pytest.raises(KernelError, match=message):
+        launch(kernel, np.zeros(64 * 32, half), kind=AIC)
 
 
 def of(position, dtype=half, format_=NZ, is_trans=False):

@@ -43,7 +43,7 @@ class Matmul(Product):
     Args:
         a: The type of A: in GM, in UB on vector cores, or in L1 in kernels on cube cores alone.
         b: The type of B, of the same dtype.
-        c: The type of C, in GM or UB.
+        c: The type of C: in GM or UB, or at CO1 in kernels on cube cores alone, which then empty L0C themselves.
         bias: The type of the bias, if there is one, in GM or UB.
         call_back: Functions that copy in place of the object.
 
@@ -64,10 +64,11 @@ class Matmul(Product):
         self._rows = WholeSizes(tiling.m, tiling.n, tiling.ka, tiling.kb, tiling.n)
         if core.core_type is CoreType.AIC:
             core.scalar += core.spec.matmul_init
-            in_l1 = self.a.position.space is Space.L1, self.b.position.space is Space.L1
+            a, b, c = (each.position.space for each in (self.a, self.b, self.c))
+            given = a is Space.L1, b is Space.L1, c is Space.L0C
             # What is computed ahead for a vector core may never be asked for: nothing would empty its blocks.
             unit_flags = not vectors_of(core)
-            self._cube = Cube(pipe, tiling, self.dtype, self._call_back, unit_flags=unit_flags, in_l1=in_l1)
+            self._cube = Cube(pipe, tiling, self.dtype, self._call_back, unit_flags=unit_flags, given=given)
         elif workspace is not None:
             self._divide(
                 workspace, core.block_dim * core.ratio, core.program.block * core.ratio + core.program.sub_block
@@ -76,10 +77,10 @@ class Matmul(Product):
     def _check_cores(self, core: Core) -> None:
         """Raise KernelError if an operand is in a memory of the other cores."""
         is_alone = core.core_type is CoreType.AIC and not vectors_of(core)
-        for role, each in (("A", self.a), ("B", self.b), ("the bias", self.bias)):
-            if each is not None and each.position.space is Space.L1 and not is_alone:
+        for role, each in (("A", self.a), ("B", self.b), ("C", self.c), ("the bias", self.bias)):
+            if each is not None and each.position.space in (Space.L1, Space.L0C) and not is_alone:
                 raise KernelError(
-                    f"a Matmul with {role} in L1 in a mixed kernel",
+                    f"a Matmul with {role} in {each.position.space} in a mixed kernel",
                     "only kernels on cube cores alone have it: launch as AIC_ONLY, or give the matrix in GM or UB",
                 )
             if each is not None and each.position.space is Space.UB and is_alone:
@@ -110,22 +111,44 @@ class Matmul(Product):
             start += room_bytes(dtype, size)
         self._workspace = self._rooms["c"]
 
-    def Iterate(self) -> bool:
-        """Go to the next piece of C, down its columns first (Ascend C: Iterate). No pipe waits.
+    def Iterate(self, en_partial_sum: bool = False, local_c_matrix: LocalTensor | None = None) -> bool:
+        """Go to the next piece of C, down its columns first (Ascend C: Iterate).
+
+        No pipe waits. With *local_c_matrix* the piece is computed at once, on M: order it before FIX, which empties the
+        tensor, and after the last Fixpipe of it, with a queue or flags.
+
+        Args:
+            en_partial_sum: Whether the piece is added to what *local_c_matrix* holds; C is then one piece.
+            local_c_matrix: Where the piece goes, in L0C: for a C whose MatmulType says CO1, on cube cores alone.
 
         Returns:
             True; False after the last piece. The next call then begins a new product.
 
         Raises:
-            KernelError: A or B is not set.
+            KernelError: A or B is not set, or the tensor is not where C's MatmulType says, or too small.
         """
-        self._started()
+        job = self._started()
+        if (self.c.position.space is Space.L0C) != (local_c_matrix is not None):
+            raise KernelError(
+                f"Iterate of a Matmul with C at {self.c.position} and local_c_matrix {local_c_matrix!r}",
+                "give it a tensor in L0C if C's MatmulType says CO1, and none otherwise",
+            )
         down, across = self._pieces
+        if en_partial_sum and (local_c_matrix is None or down * across > 1):
+            raise KernelError(
+                f"Iterate with en_partial_sum and {down * across} pieces of C",
+                "it adds to local_c_matrix, in which C is one piece",
+            )
         self._index += 1
-        if self._index < down * across:
-            return True
-        self._job = None
-        return False
+        if self._index == down * across:
+            self._job = None
+            return False
+        if local_c_matrix is not None:
+            self._check_c(local_c_matrix, Space.L0C)
+            assert self._cube is not None
+            column, row = divmod(self._index, down)
+            self._cube.compute_into(local_c_matrix, job, row, column, adds=en_partial_sum)
+        return True
 
     def GetTensorC(self, dst: GlobalTensor | LocalTensor, en_atomic: int = 0, *, sequential: bool = False) -> None:
         """Store the current piece of C in GM or in UB (Ascend C: GetTensorC).
@@ -342,11 +365,11 @@ class Matmul(Product):
     def End(self) -> None:
         """End the requests of this core (Ascend C: End).
 
-        A vector core waits until the other vector cores of its block have ended theirs too.
+        A vector core waits until the other vector cores of its block have ended theirs too. In a kernel on cube cores
+        alone the object may be used again.
         """
         if self._cube is not None:
             self._cube.close()
-            self._cube = None
             return
         while not self._ask(Message(None), Pipe.S):
             pass

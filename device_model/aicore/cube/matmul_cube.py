@@ -97,8 +97,12 @@ class _Flag:
 
     def __init__(self, full: HardEvent, empty: HardEvent) -> None:
         self.full, self.empty = full, empty
-        self.full_id, self.empty_id = AllocEventID(full), AllocEventID(empty)
         self.is_empty_set = False
+        self.open()
+
+    def open(self) -> None:
+        """Take ids for both flags."""
+        self.full_id, self.empty_id = AllocEventID(self.full), AllocEventID(self.empty)
 
     def filled(self) -> None:
         """Set the full flag after the fills so far, and let the reading pipe wait for it."""
@@ -143,7 +147,7 @@ class _Slot:
 class Cube:
     """A cube core that multiplies, with the buffers of a tiling. Jobs may follow each other or alternate by pieces.
 
-    *in_l1* says for A and B whether the kernel itself has brought them to L1.
+    *given* says of A and B whether the kernel itself has brought them to L1, and of C whether it gives the room in L0C.
 
     Raises:
         KernelError: The buffers do not fit the memories, base_k is not a multiple of a fractal, or the chunks in L1
@@ -158,11 +162,11 @@ class Cube:
         call_back: MatmulCallBackFunc,
         *,
         unit_flags: bool,
-        in_l1: tuple[bool, bool] = (False, False),
+        given: tuple[bool, bool, bool] = (False, False, False),
     ) -> None:
         self.tiling = tiling
         self._call_back = call_back
-        unit_flags = unit_flags and call_back.data_copy_out is None
+        unit_flags = unit_flags and call_back.data_copy_out is None and not given[2]
         self.dtype = dtype
         self.total = np.dtype(PRODUCTS[dtype.name])
         self.width = k0(dtype)
@@ -176,8 +180,8 @@ class Cube:
         piece_a = fractals(tiling.base_m) * SIDE * deep
         piece_b = -(-tiling.base_n // tall) * tall * deep
         # A matrix that the kernel has brought to L1 needs no buffer.
-        slots_a = 0 if in_l1[0] else max(tiling.depth_a1 // tiling.step_ka, 1)
-        slots_b = 0 if in_l1[1] else max(tiling.depth_b1 // tiling.step_kb, 1)
+        slots_a = 0 if given[0] else max(tiling.depth_a1 // tiling.step_ka, 1)
+        slots_b = 0 if given[1] else max(tiling.depth_b1 // tiling.step_kb, 1)
         if slots_a + slots_b > 6:
             raise KernelError(
                 f"a tiling with {slots_a} chunks of A and {slots_b} of B in L1",
@@ -191,7 +195,8 @@ class Cube:
         self._a2 = self._slots(pipe, TPosition.A2, pairs, piece_a, dtype, HardEvent.MTE1_M, HardEvent.M_MTE1)
         self._b2 = [_buffer(pipe, TPosition.B2, piece_b, dtype) for _ in range(pairs)]
         result = fractals(tiling.base_m) * SIDE * -(-tiling.base_n // tall) * tall
-        self._c = self._slots(pipe, TPosition.CO1, tiling.db_l0c, result, self.total, HardEvent.M_FIX, HardEvent.FIX_M)
+        slots_c = 0 if given[2] else tiling.db_l0c
+        self._c = self._slots(pipe, TPosition.CO1, slots_c, result, self.total, HardEvent.M_FIX, HardEvent.FIX_M)
         self._bias: tuple[_Slot, _Slot] | None = None
         if tiling.is_bias:
             size = -(-tiling.base_n // tall) * tall
@@ -199,6 +204,7 @@ class Cube:
             (table,) = self._slots(pipe, TPosition.C2, 1, size, self.total, HardEvent.MTE1_M, HardEvent.M_MTE1)
             self._bias = staged, table
         self._pipe = pipe
+        self._is_open = True
         self._quant: tuple[_Slot, _Slot] | None = None  # made when columns are scaled
         self._loaded = self._results = self._clock = 0  # pairs, results and look-ups so far
 
@@ -217,22 +223,43 @@ class Cube:
         """Return how many pieces C has down and across."""
         return -(-job.m // self.tiling.base_m), -(-job.n // self.tiling.base_n)
 
+    @property
+    def _all_slots(self) -> tuple[_Slot, ...]:
+        return (*self._a1, *self._b1, *self._a2, *self._c, *(self._bias or ()), *(self._quant or ()))
+
     def close(self) -> None:
-        """Wait for all flags, and release their ids."""
-        for slot in (*self._a1, *self._b1, *self._a2, *self._c, *(self._bias or ()), *(self._quant or ())):
-            slot.flag.close()
+        """Wait for all flags, and release their ids, until the next piece takes ids again."""
+        if self._is_open:
+            for slot in self._all_slots:
+                slot.flag.close()
+        self._is_open = False
+
+    def compute_into(self, dst: LocalTensor, job: Job, row: int, column: int, *, adds: bool) -> None:
+        """Do as `compute` with the result in *dst* in L0C, added to what is there if *adds*; its user orders M."""
+        self._issue(job, row, column, dst, adds=adds)
 
     def compute(self, job: Job, row: int, column: int) -> _Slot:
         """Issue the instructions for the piece of C at (*row*, *column*), counted in pieces; return its slot in L0C."""
+        result = self._c[self._results % len(self._c)]
+        self._results += 1
+        if not self._has_unit_flags:
+            result.flag.wait_empty()
+        self._issue(job, row, column, result.tensor)
+        if not self._has_unit_flags:
+            result.flag.filled()
+        return result
+
+    def _issue(self, job: Job, row: int, column: int, dst: LocalTensor, *, adds: bool = False) -> None:
+        """Issue what computes a piece of C in *dst*."""
+        if not self._is_open:
+            for closed in self._all_slots:
+                closed.flag.open()
+            self._is_open = True
         tiling = self.tiling
         m = min(tiling.base_m, job.m - row * tiling.base_m)
         n = min(tiling.base_n, job.n - column * tiling.base_n)
         # LoadDataWithTranspose of int8 and int4b_t loads whole squares.
         wide = n if job.b.is_transposed or self.width <= SIDE else -(-n // self.width) * self.width
-        result = self._c[self._results % len(self._c)]
-        self._results += 1
-        if not self._has_unit_flags:
-            result.flag.wait_empty()
         bias = self._load_bias(job, column, n, wide)
         pieces = -(-job.k // tiling.base_k)
         for index in range(pieces):
@@ -251,16 +278,13 @@ class Cube:
             pair.flag.filled()
             unit_flag = 0 if not self._has_unit_flags else TURN if index + 1 == pieces else KEEP
             # With m of 1 Mmad would read a vector and not fractals.
-            params = MmadParams(m if m > 1 else SIDE, wide, k, index == 0, unit_flag)
+            params = MmadParams(m if m > 1 else SIDE, wide, k, index == 0 and not adds, unit_flag)
             if index == 0 and bias is not None:
-                Mmad(result.tensor, pair.tensor, b2, bias.tensor, params)
+                Mmad(dst, pair.tensor, b2, bias.tensor, params)
                 bias.flag.emptied()
             else:
-                Mmad(result.tensor, pair.tensor, b2, params)
+                Mmad(dst, pair.tensor, b2, params)
             pair.flag.emptied()
-        if not self._has_unit_flags:
-            result.flag.filled()
-        return result
 
     def store(self, result: _Slot, job: Job, column: int, dst: GlobalTensor, m: int, n: int, row: int) -> None:
         """Store a result to GM: *m* x *n* elements of the pieces' *column*.

@@ -16,7 +16,7 @@ from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, dtype_of
 from device_model.aicore.cube.matmul_chunks import Operand
 from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc
 from device_model.aicore.cube.matmul_tiling import TCubeTiling
-from device_model.aicore.cube.mmad import SIDE, k0
+from device_model.aicore.cube.mmad import PRODUCTS, SIDE, k0
 from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.kernel.findings import KernelError
@@ -84,8 +84,11 @@ class Product:
             raise KernelError(
                 f"a Matmul with A of {dtypes[0]} transposed", "only 16-bit types can be; transpose it in GM"
             )
-        if c.position.space not in (Space.GM, Space.UB):
-            raise KernelError(f"a Matmul with C {c}", "C goes to GM, or to UB: VECIN, VECOUT or VECCALC")
+        if c.position.space not in (Space.GM, Space.UB, Space.L0C):
+            raise KernelError(f"a Matmul with C {c}", "C goes to GM, to UB (VECIN, VECOUT or VECCALC), or to L0C (CO1)")
+        total = PRODUCTS.get(dtypes[0].name)
+        if c.position.space is Space.L0C and (c.format is not CubeFormat.NZ or dtype_of(c.dtype).name != total):
+            raise KernelError(f"a Matmul of {dtypes[0]} with C {c}", f"at CO1 it is {total} in NZ")
         self.dtype = dtypes[0]
         self._tiling: TCubeTiling | None = None
         self._core: Core | None = None
