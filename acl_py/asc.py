@@ -142,6 +142,8 @@ from device_model.aicore.cube.mmad import Mmad as Mmad
 from device_model.aicore.cube.mmad import MmadParams as MmadParams
 from device_model.aicore.cube.mmad import SetHF32Mode as SetHF32Mode
 from device_model.aicore.cube.mmad import SetHF32TransMode as SetHF32TransMode
+from device_model.aicore.cube.sparse import LoadDataWithSparse as LoadDataWithSparse
+from device_model.aicore.cube.sparse import MmadWithSparse as MmadWithSparse
 from device_model.aicore.flags.allocator import Hardware as Hardware
 from device_model.aicore.flags.allocator import LocalMemAllocator as LocalMemAllocator
 from device_model.aicore.flags.bufpool import TBufPool as TBufPool

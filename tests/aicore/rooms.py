@@ -21,7 +21,7 @@ ROOMS = {
     "reduce": ("vector.reduce", "vector.reduce_repeats"),
     "gather and sort": ("vector.gather", "vector.transdata", "vector.sort"),
     "functions made of vector instructions": ("functions",),
-    "cube": ("cube.loads", "cube.im2col", "cube.mmad", "cube.fixpipe", "cube.copy_out"),
+    "cube": ("cube.loads", "cube.im2col", "cube.mmad", "cube.fixpipe", "cube.copy_out", "cube.sparse"),
     "Matmul": ("cube.matmul", "cube.matmul_operands", "cube.matmul_cube", "cube.matmul_tiling"),
     "debugging": ("core.debug",),
 }

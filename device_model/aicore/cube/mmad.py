@@ -98,6 +98,7 @@ class CubeUnit:
         "plans",
         "pre_quant",
         "quant_pre",
+        "sparse_indices",
         "unit_flags",
     )
 
@@ -117,6 +118,7 @@ class CubeUnit:
         self.load_padding: float = 0  # what SetLoadDataPaddingValue has set
         self.nz2nd: tuple[int, int, int] | None = None  # what SetFixpipeNz2ndFlag has set
         self.pre_quant: float | None = None  # what SetFixpipePreQuantFlag has set
+        self.sparse_indices: Array | None = None  # what LoadDataWithSparse has loaded
 
     def issue(self, key: Hashable, make: Callable[[], CubePlan]) -> None:
         """Issue the plan of *key*; *make* makes it the first time."""
