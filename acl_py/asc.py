@@ -197,6 +197,8 @@ from device_model.aicore.functions.means import ClampMin as ClampMin
 from device_model.aicore.functions.means import Fmod as Fmod
 from device_model.aicore.functions.means import ReduceMean as ReduceMean
 from device_model.aicore.functions.means import ReducePattern as ReducePattern
+from device_model.aicore.functions.norm_gradients import LayerNormGrad as LayerNormGrad
+from device_model.aicore.functions.norm_gradients import LayerNormGradBeta as LayerNormGradBeta
 from device_model.aicore.functions.norms import DeepNorm as DeepNorm
 from device_model.aicore.functions.norms import GroupNorm as GroupNorm
 from device_model.aicore.functions.norms import GroupNormShape as GroupNormShape
