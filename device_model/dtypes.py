@@ -1,4 +1,4 @@
-"""NumPy's dtypes, and those that it has from the package ml_dtypes only: bfloat16 and the 8-bit floats.
+"""NumPy's dtypes, and those that it has from the package ml_dtypes only: bfloat16, the 8-bit floats, and int4.
 
 Few programs need these, and Python in a browser has no ml_dtypes. So the package is imported when one of them is asked
 for.
@@ -20,12 +20,12 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
         TypeError: There is no such dtype.
         ImportError: It is one of ml_dtypes, which is not installed.
     """
-    return small_float(dtype) if isinstance(dtype, str) and dtype in SMALL_FLOATS else np.dtype(dtype)
+    return small_dtype(dtype) if isinstance(dtype, str) and dtype in SMALL_FLOATS else np.dtype(dtype)
 
 
 @cache
-def small_float(name: str) -> np.dtype[Any]:
-    """Return the dtype *name*, one of SMALL_FLOATS; raise ImportError if ml_dtypes is not installed."""
+def small_dtype(name: str) -> np.dtype[Any]:
+    """Return the dtype *name* of ml_dtypes; raise ImportError if that is not installed."""
     try:
         import ml_dtypes  # imported here: see the head of this file
     except ImportError as error:

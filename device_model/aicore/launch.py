@@ -17,6 +17,7 @@ import numpy as np
 from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.memories import ZEROS, GlobalMemory
 from device_model.aicore.core.names import CoreType, KernelType
+from device_model.aicore.core.packed import int4b_t
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.runner import Result, run
@@ -152,7 +153,13 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
         return Image(allocation, arguments, GlobalMemory, hazards=self.options.hazards, values=self.values)
 
     def view(self, argument: Argument, memory: GlobalMemory) -> GlobalBuffer:
-        """Return *argument* as a buffer in GM."""
+        """Return *argument* as a buffer in GM.
+
+        Raises:
+            TypeError: It is an array of int4, of which NumPy gives each element a byte, and a card half of one.
+        """
+        if argument.dtype == int4b_t:
+            raise TypeError("an argument of int4 has a byte for each element: pass int8, two elements in each byte")
         return GlobalBuffer(memory, argument.start, argument.stop - argument.start, argument.dtype, argument.shape)
 
     def free_times(self, result: Result) -> Sequence[tuple[int, int]]:

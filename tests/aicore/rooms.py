@@ -10,10 +10,10 @@ TABLE = re.compile(r"(?<=<!-- names -->\n).*?(?=<!-- end of names -->)", re.DOTA
 # What a row is called, and the modules of device_model.aicore whose names it has.
 ROOMS = {
     "place of a block": ("core.blocks",),
-    "tensors": ("core.tensors", "core.lists"),
+    "tensors": ("core.tensors", "core.packed", "core.lists"),
     "registers and the counter": ("core.registers",),
     "buffers and queues": ("flags.tpipe", "flags.queues", "flags.bufpool", "flags.allocator"),
-    "flags and barriers": ("flags.sync", "flags.crossing", "flags.posting"),
+    "flags and barriers": ("flags.sync", "flags.crossing", "flags.posting", "flags.groups", "flags.bypass"),
     "copies and atomics": ("moving.copies", "moving.atomics"),
     "element by element": ("vector.elementwise",),
     "masks and fills": ("vector.masks", "vector.fill"),
@@ -21,7 +21,7 @@ ROOMS = {
     "reduce": ("vector.reduce", "vector.reduce_repeats"),
     "gather and sort": ("vector.gather", "vector.transdata", "vector.sort"),
     "functions made of vector instructions": ("functions",),
-    "cube": ("cube.loads", "cube.im2col", "cube.mmad", "cube.fixpipe"),
+    "cube": ("cube.loads", "cube.im2col", "cube.mmad", "cube.fixpipe", "cube.copy_out", "cube.sparse"),
     "Matmul": ("cube.matmul", "cube.matmul_operands", "cube.matmul_cube", "cube.matmul_tiling"),
     "debugging": ("core.debug",),
 }

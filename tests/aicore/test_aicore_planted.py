@@ -325,6 +325,81 @@ def uses_a_mutex(x: asc.In, y: asc.InOut, z: asc.InOut):
     asc.Mutex(0)  # here
 
 
+# Names that came later
+
+
+@planted(r"element 33 of <LocalTensor VECCALC UB\[4096\] int4 x 512> begins within a byte; .*begin at an even one")
+@asc.kernel
+def begins_within_a_byte(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.Cast(ub(asc.half), ub(asc.int4b_t, 4_096, 512)[33:], asc.RoundMode.CAST_NONE, 64)  # here
+
+
+@planted(r"Adds: dst is int4; it takes float16")
+@asc.kernel
+def adds_to_numbers_of_four_bits(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.Adds(ub(asc.int4b_t), ub(asc.int4b_t), 1, 256)  # here
+
+
+@planted(r"a Matmul with A in L1 in a mixed kernel; .*AIC_ONLY", tiling=True)
+@asc.kernel(kind=MIXED)
+def gives_a_vector_core_a_matrix_in_l1(x: asc.In, y: asc.InOut, z: asc.InOut, tiling: asc.TCubeTiling):
+    here = asc.MatmulType(asc.TPosition.TSCM, asc.CubeFormat.NZ, asc.half)
+    there = asc.MatmulType(asc.TPosition.GM, asc.CubeFormat.ND, asc.half)
+    mm = asc.Matmul(here, there, there)
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)  # here
+
+
+@planted(
+    r"SetTensorA with <LocalTensor A1 L1\[0\] float16 x 1008>; this core's part of it has 1024 elements", tiling=True
+)
+@asc.kernel(kind=CUBE)
+def multiplies_a_part_that_is_too_small(x: asc.In, y: asc.InOut, z: asc.InOut, tiling: asc.TCubeTiling):
+    here = asc.MatmulType(asc.TPosition.A1, asc.CubeFormat.NZ, asc.half)
+    there = asc.MatmulType(asc.TPosition.GM, asc.CubeFormat.ND, asc.half)
+    mm = asc.Matmul(here, there, there)
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)
+    mm.SetTensorA(asc.LocalTensor(asc.half, asc.TPosition.A1, 0, 1_008))  # here
+
+
+@planted(r"GroupBarrier with a workspace .* that is not zero; fill it with zeros before the launch")
+@asc.kernel
+def meets_in_a_workspace_that_is_not_zero(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.GroupBarrier(x, 1, 1)  # here
+
+
+@planted(r"GroupBarrier of 1 and 2 cores .*a group has 1 to 1 vector cores of this launch")
+@asc.kernel
+def meets_more_cores_than_there_are(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.GroupBarrier(z, 1, 2)  # here
+
+
+@planted(r"NotifyNextBlock on .*; call InitDetermineComputeWorkspace\(\) first")
+@asc.kernel
+def tells_the_next_block_without_turns(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.NotifyNextBlock(gm(z, asc.int32), ub(asc.int32))  # here
+
+
+@planted(r"ReadGmByPassDCache of .* waits for a write that does not come; .*WriteGmByPassDCache\(\)")
+@asc.kernel
+def polls_a_flag_that_nobody_writes(x: asc.In, y: asc.InOut, z: asc.InOut):
+    flag = gm(y, asc.int32).GetPhyAddr()
+    while asc.ReadGmByPassDCache(flag) != 1:  # here
+        pass
+
+
+@planted(r"DataCopy from L0C with nz2nd_en; call SetFixpipeNz2ndFlag\(\) first")
+@asc.kernel(kind=CUBE)
+def forgets_how_many_matrices_leave(x: asc.In, y: asc.InOut, z: asc.InOut):
+    result = asc.LocalTensor(asc.float32, asc.TPosition.CO1, 0, 256)
+    asc.DataCopy(gm(y), result, asc.DataCopyCO12DstParams(16, 16, 16, 16, nz2nd_en=True))  # here
+
+
+@planted(r"GetReduceRepeatSumSpr without a ReduceSum; call ReduceSum\(dst, src, tmp, count\) first")
+@asc.kernel
+def reads_a_sum_that_was_not_made(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.GetReduceRepeatSumSpr()  # here
+
+
 @pytest.mark.parametrize(("kernel", "message", "data"), PLANTED)
 async def test_a_planted_mistake_is_reported_at_its_line(kernel, message, data):
     error = None

@@ -310,7 +310,8 @@ def test_large_integers_are_rounded_once():
     }
 
 
-@pytest.mark.parametrize(("source", "target"), CASTS)
+# test_aicore_int4 has the casts of int4b_t, whose tensors are packed.
+@pytest.mark.parametrize(("source", "target"), [pair for pair in CASTS if "int4" not in pair])
 def test_every_cast_of_small_whole_numbers_is_exact(source, target):
     types = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in (source, target)}
     x = np.arange(100).astype(types[source])

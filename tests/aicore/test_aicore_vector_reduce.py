@@ -9,6 +9,7 @@ from instructions import floats, half, in_ub, issued, normal, on_core, same, see
 
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import LocalTensor
+from device_model.aicore.functions.rows import GetReduceRepeatSumSpr
 from device_model.aicore.vector.reduce import ReduceMax, ReduceMin, ReduceSum
 from device_model.aicore.vector.reduce_repeats import (
     BlockReduceMax,
@@ -24,6 +25,7 @@ from device_model.aicore.vector.reduce_repeats import (
     WholeReduceMin,
     WholeReduceSum,
 )
+from device_model.kernel.findings import KernelError
 
 
 def pairwise(row):
@@ -192,3 +194,25 @@ def test_one_name_reduces_repeats_and_blocks_by_its_type(kind):
     blocks, _ = vector(lambda d, s: ReduceDataBlock(d, s, 64, 4, 1, 1, 8, reduce_type=kind), np.zeros(32, single), x)
     assert np.allclose(repeats[:4], numpy(x.reshape(4, 64), axis=1), rtol=1e-5)
     assert np.allclose(blocks, numpy(x.reshape(32, 8), axis=1), rtol=1e-5, atol=1e-6)
+
+
+def test_the_last_sum_is_read_without_a_flag():
+    x = np.arange(1, 201).astype(single)
+    seen = []
+
+    def kernel():
+        src, dst, tmp = in_ub(x, 0), in_ub(np.zeros(8, single), 0x1000), in_ub(np.zeros(64, single), 0x2000)
+        with pytest.raises(KernelError, match=r"without a ReduceSum; call ReduceSum\(dst, src, tmp, count\) first"):
+            GetReduceRepeatSumSpr()
+        ReduceSum(dst, src, tmp, 64, 1)  # the form with a mask leaves the register
+        ReduceSum(dst, src, tmp, 200)
+        seen.append(GetReduceRepeatSumSpr())
+        ReduceMax(dst, src, tmp, 200)
+        seen.append(GetReduceRepeatSumSpr())
+
+    result = on_core(kernel)
+    assert seen == [20_100.0, 20_100.0]
+    assert found(result) == []
+    done = [each for each in result.programs[0].instructions if each.name in ("ReduceSum", "WaitFlag<V_S>")]
+    assert [each.name for each in done] == ["ReduceSum", "ReduceSum", "WaitFlag<V_S>", "WaitFlag<V_S>"]
+    assert done[2].end > done[1].end

@@ -12,6 +12,7 @@ from device_model.aicore.core.counter import SystemCycle
 from device_model.aicore.core.findings import KernelAssertionError
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import Pipe
+from device_model.aicore.core.packed import int4b_t, unpack
 from device_model.aicore.core.program import Kind, Message
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.kernel.findings import KernelError
@@ -44,7 +45,8 @@ def DumpTensor(tensor: LocalTensor | GlobalTensor, desc: int, size: int) -> None
         size: How many elements, from the first one on.
     """
     running().check_values(f"DumpTensor of {tensor!r}")
-    said = f"DumpTensor desc={desc} {tensor!r}: {tensor.view[:size].tolist()}"
+    view = unpack(tensor.view) if tensor.dtype is int4b_t else tensor.view
+    said = f"DumpTensor desc={desc} {tensor!r}: {view[:size].tolist()}"
     _say("DumpTensor", lambda: said)
 
 

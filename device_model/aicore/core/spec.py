@@ -33,7 +33,7 @@ _VECTOR: Mapping[str, tuple[float, float]] = MappingProxyType(
 )  # fmt: skip
 
 
-_MMAD: Mapping[str, int] = MappingProxyType({"float16": 1, "bfloat16": 1, "int8": 1, "float32": 2})
+_MMAD: Mapping[str, int] = MappingProxyType({"float16": 1, "bfloat16": 1, "int8": 1, "int4": 1, "float32": 2})
 
 
 class CoreSpec(Frozen):

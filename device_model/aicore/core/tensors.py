@@ -18,7 +18,8 @@ from device_model.aicore.core.each import offset_of
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.memories import GlobalMemory, LocalMemory, Range
 from device_model.aicore.core.names import CacheMode, TPosition
-from device_model.dtypes import small_float
+from device_model.aicore.core.packed import bytes_of, elements_in, int4b_t
+from device_model.dtypes import small_dtype
 from device_model.kernel.findings import KernelError
 
 
@@ -53,12 +54,13 @@ def GetShapeSize(shape_info: ShapeInfo) -> int:
 
 half = float16 = np.dtype(np.float16)
 float32 = np.dtype(np.float32)
-bfloat16 = small_float("bfloat16")
+bfloat16 = small_dtype("bfloat16")
 
 int8, int16, int32, int64 = (np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
 LARGEST = MappingProxyType({"float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127})  # finite numbers, by type
-DTYPES = (half, float32, bfloat16, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
+DTYPES = (half, float32, bfloat16, np.dtype(bool), int8, int16, int32, int64, uint8, uint16, uint32, uint64)
+_ALL = (*DTYPES, int4b_t)  # of which int4b_t is no type of an array
 _BY_TYPE: dict[object, np.dtype[Any]] = {}  # a type as users write it -> dtype; np.dtype() is slow on a hot path
 
 
@@ -67,9 +69,9 @@ def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
     resolved = _BY_TYPE.get(dtype)
     if resolved is None:
         resolved = np.dtype(dtype)
-        if resolved not in DTYPES:
-            raise TypeError(f"tensors hold {', '.join(map(str, DTYPES))}, not {resolved}")
-        _BY_TYPE[dtype] = resolved
+        if resolved not in _ALL:
+            raise TypeError(f"tensors hold {', '.join(map(str, _ALL))}, not {resolved}")
+        resolved = _BY_TYPE[dtype] = _ALL[_ALL.index(resolved)]
     return resolved
 
 
@@ -103,11 +105,14 @@ class _Tensor:
 
     @property
     def view(self) -> npt.NDArray[Any]:
-        """The elements as a flat NumPy array over the memory's bytes."""
+        """The elements as a flat NumPy array over the memory's bytes; of int4b_t, these bytes."""
         view = self._view
         if view is None:
             address = self.address
-            view = self._view = self.memory.bytes[address : address + self.nbytes].view(self.dtype)
+            view = self.memory.bytes[address : address + self.nbytes]
+            if self.dtype is not int4b_t:
+                view = view.view(self.dtype)
+            self._view = view
         return view
 
     @property
@@ -150,11 +155,24 @@ class _Tensor:
             raise KernelError(f"{self!r}[{index}] is outside of it", f"it has {self.size} elements")
         return start, stop - start
 
+    def _offset(self, start: int) -> int:
+        """Return the bytes before element *start*."""
+        if start % 2 and self.dtype is int4b_t:
+            raise KernelError(
+                f"element {start} of {self!r} begins within a byte", "a byte holds two elements: begin at an even one"
+            )
+        return bytes_of(self.dtype, start)
+
     def _element(self, index: int) -> int:
         """Return the byte address of element *index*."""
         index = integer(index)
         if not 0 <= index < self.size:
             raise KernelError(f"element {index} of {self!r}", f"it has {self.size} elements")
+        if self.dtype is int4b_t:
+            raise KernelError(
+                f"element {index} of {self!r} alone",
+                "the scalar pipe has no int4b_t: ReinterpretCast() it to int8",
+            )
         return self.address + index * self.dtype.itemsize
 
 
@@ -178,7 +196,7 @@ class LocalTensor(_Tensor):
         self.address = address
         self.dtype = dtype_of(dtype)
         self.size = size
-        self.nbytes = size * self.dtype.itemsize
+        self.nbytes = bytes_of(self.dtype, size)
         self._view = None
         self.kept_in = None
         self._parts: dict[tuple[int, int], LocalTensor] | None = None
@@ -200,7 +218,7 @@ class LocalTensor(_Tensor):
         part = parts.get(key)
         if part is None:
             start, size = key
-            part = parts[key] = self._at(self.address + start * self.dtype.itemsize, self.dtype, size)
+            part = parts[key] = self._at(self.address + self._offset(start), self.dtype, size)
             part.kept_in = parts, key
         return part
 
@@ -211,7 +229,7 @@ class LocalTensor(_Tensor):
         part.address = address
         part.dtype = dtype
         part.size = size
-        part.nbytes = size * dtype.itemsize
+        part.nbytes = bytes_of(dtype, size)
         part._view = None
         part._parts = None
         part.kept_in = None
@@ -220,7 +238,7 @@ class LocalTensor(_Tensor):
     def ReinterpretCast(self, dtype: npt.DTypeLike) -> "LocalTensor":
         """Return a tensor of another type over the same bytes (Ascend C: ReinterpretCast); no pipe is used."""
         resolved = dtype_of(dtype)
-        return self._at(self.address, resolved, self.nbytes // resolved.itemsize)
+        return self._at(self.address, resolved, elements_in(resolved, self.nbytes))
 
     def SetSize(self, size: int) -> None:
         """Set the number of elements (Ascend C: SetSize); no pipe is used.
@@ -234,7 +252,7 @@ class LocalTensor(_Tensor):
             KernelError: So many elements do not fit in the memory from the tensor's address on.
         """
         size = integer(size)
-        most = (self.memory.size - self.address) // self.dtype.itemsize
+        most = elements_in(self.dtype, self.memory.size - self.address)
         if not 0 <= size <= most:
             raise KernelError(
                 f"SetSize({size}) of {self!r}", f"{most} elements fit in {self.memory.name} from its address on"
@@ -244,7 +262,7 @@ class LocalTensor(_Tensor):
             tensors.pop(key, None)
             self.kept_in = None
         self.size = size
-        self.nbytes = size * self.dtype.itemsize
+        self.nbytes = bytes_of(self.dtype, size)
         self._view = self._parts = None
         unit = running().unit
         if unit is not None:
@@ -256,7 +274,7 @@ class LocalTensor(_Tensor):
 
     def GetPhyAddr(self, offset: int = 0) -> int:
         """Return the address of element *offset*, in bytes from the start of the memory (Ascend C: GetPhyAddr)."""
-        return self.address + integer(offset) * self.dtype.itemsize
+        return self.address + self._offset(integer(offset))
 
     def GetValue(self, index: int) -> Any:
         """Read element *index* with the scalar pipe (Ascend C: GetValue); order it with flags after other pipes."""
@@ -302,7 +320,7 @@ class GlobalBuffer:
         start = 0 if first is None else offset_of(first)
         if isinstance(index, slice) and (index.stop is not None or index.step is not None):
             raise KernelError(f"{self!r}[{index}]", "a buffer takes x[n:]; give SetGlobalBuffer() the size")
-        offset = start * self.dtype.itemsize
+        offset = bytes_of(self.dtype, start)
         if not 0 <= offset <= self.nbytes:
             raise KernelError(f"element {start} is outside {self!r}", "check the offset")
         return GlobalBuffer(self.memory, self.address + offset, self.nbytes - offset, self.dtype)
@@ -359,14 +377,14 @@ class GlobalTensor(_Tensor):
             raise KernelError(
                 f"{buffer!r} is not aligned to {self.dtype}", f"GM addresses must be multiples of {itemsize}"
             )
-        capacity = buffer.nbytes // itemsize
+        capacity = elements_in(self.dtype, buffer.nbytes)
         size = capacity if size is None else offset_of(size)
         if not 0 <= size <= capacity:
             raise KernelError(f"{size} elements of {self.dtype} do not fit in {buffer!r}", f"{capacity} of them fit")
         self.memory = buffer.memory
         self.address = buffer.address
         self.size = size
-        self.nbytes = size * itemsize
+        self.nbytes = bytes_of(self.dtype, size)
         self._view = None
         return self
 
@@ -382,8 +400,8 @@ class GlobalTensor(_Tensor):
                 f"GetPhyAddr({start}) of {self!r}",
                 "call SetGlobalBuffer() first" if self.memory is NOWHERE else f"it has {self.size} elements",
             )
-        itemsize = self.dtype.itemsize
-        return GlobalBuffer(self.memory, self.address + start * itemsize, self.nbytes - start * itemsize, self.dtype)
+        offset = self._offset(start)
+        return GlobalBuffer(self.memory, self.address + offset, self.nbytes - offset, self.dtype)
 
     def SetL2CacheHint(self, mode: CacheMode = CacheMode.CACHE_MODE_NORMAL) -> None:
         """Let later copies of this tensor bypass the L2 (CACHE_MODE_DISABLE) or not (Ascend C: SetL2CacheHint)."""
@@ -396,12 +414,12 @@ class GlobalTensor(_Tensor):
         else:
             start, size = self._part(index)
         part = GlobalTensor.__new__(GlobalTensor)
-        itemsize = self.dtype.itemsize
+        dtype = self.dtype
         part.memory = self.memory
-        part.address = self.address + start * itemsize
-        part.dtype = self.dtype
+        part.address = self.address + self._offset(start)
+        part.dtype = dtype
         part.size = size
-        part.nbytes = size * itemsize
+        part.nbytes = bytes_of(dtype, size)
         part.bypass_l2 = self.bypass_l2
         part._view = None
         return part
@@ -424,8 +442,8 @@ def place(position: TPosition, memory: LocalMemory, address: int, dtype: np.dtyp
     tensor.memory = memory
     tensor.address = address
     tensor.dtype = dtype
-    tensor.size = nbytes // dtype.itemsize
-    tensor.nbytes = tensor.size * dtype.itemsize
+    tensor.size = elements_in(dtype, nbytes)
+    tensor.nbytes = bytes_of(dtype, tensor.size)
     tensor._view = None
     tensor._parts = None
     tensor.kept_in = None

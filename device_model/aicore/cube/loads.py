@@ -10,6 +10,7 @@ import numpy as np
 from device_model.aicore.core.machine import Core
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import Pipe, Space
+from device_model.aicore.core.packed import int4b_t, pack, unpack
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.cube import im2col
 from device_model.aicore.cube.im2col import LoadData3DParamsV2
@@ -41,14 +42,15 @@ class LoadData2DParams(NamedTuple):
 class LoadData2dTransposeParams(NamedTuple):
     """Squares to load and transpose (Ascend C: LoadData2dTransposeParams).
 
-    A square is one fractal of a 16-bit type, two fractals of float side by side, or two of int8 one below the other.
+    A square is one fractal of a 16-bit type, two fractals of float side by side, or two of int8 or four of int4b_t one
+    below the other.
 
     Attributes:
         start_index: The number of the first square in the source.
         repeat_times: How many squares are loaded, 1 to 255.
         src_stride: From one square to the next in the source, in squares.
         dst_gap: Fractals between the first fractals of two squares in the destination.
-        dst_frac_gap: Fractals between the two fractals of a square in the destination.
+        dst_frac_gap: Fractals between the fractals of a square in the destination.
     """
 
     start_index: int = 0
@@ -147,6 +149,8 @@ def _with_settings(params: LoadData3DParamsV2, *, is_set_fmatrix: bool, is_set_p
 
 def _plan_image(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData3DParamsV2) -> CubePlan:
     _check_load("LoadData", dst, src, 1)
+    if src.dtype is int4b_t:
+        raise KernelError("LoadData of an image of int4b_t", "it takes the other types here")
     return im2col.plan(core, dst, src, params)
 
 
@@ -193,7 +197,9 @@ def _plan_transposed(core: Core, dst: LocalTensor, src: LocalTensor, params: Loa
     name = "LoadDataWithTranspose"
     _check_load(name, dst, src, params.repeat_times)
     width = k0(src.dtype)
-    each = 1 if width == SIDE else 2
+    if src.dtype is int4b_t and dst.memory.space is Space.L0A:
+        raise KernelError(f"{name} of int4b_t to {dst!r}", "it goes to L0B (B2)")
+    each = max(width, SIDE) // min(width, SIDE)  # fractals in a square
     repeats = np.arange(params.repeat_times)
     squares = params.start_index + params.src_stride * repeats
     at = (squares[:, None] * each + np.arange(each)).ravel()
@@ -201,13 +207,15 @@ def _plan_transposed(core: Core, dst: LocalTensor, src: LocalTensor, params: Loa
     into, out_of = _by_fractal(name, "dst", dst, to), _by_fractal(name, "src", src, at)
 
     def compute() -> None:
-        pieces = out_of[at].reshape(-1, each, SIDE, width)
+        loaded = unpack(out_of[at]) if src.dtype is int4b_t else out_of[at]
+        pieces = loaded.reshape(-1, each, SIDE, width)
         if width < SIDE:  # beside each other
             side = pieces.transpose(0, 2, 1, 3).reshape(-1, SIDE, SIDE).transpose(0, 2, 1)
             turned = side.reshape(-1, SIDE, each, width).transpose(0, 2, 1, 3)
         else:  # one below the other
             turned = pieces.reshape(-1, each * SIDE, width).transpose(0, 2, 1)
-        into[to] = turned.reshape(len(to), -1)
+        turned = turned.reshape(len(to), -1)
+        into[to] = pack(turned) if src.dtype is int4b_t else turned
 
     return CubePlan(Pipe.MTE1, name, *_load_cost(core, dst, len(at)), _touch(src, at), _touch(dst, to), compute)
 
@@ -228,13 +236,14 @@ def _check_load(name: str, dst: LocalTensor, src: LocalTensor, repeats: int) -> 
 
 def _by_fractal(name: str, role: str, tensor: LocalTensor, numbers: Array) -> Array:
     """Return *tensor* as an array of fractals; raise KernelError if *numbers* are not all in it."""
-    size = FRACTAL // tensor.dtype.itemsize
-    if numbers.min() < 0 or numbers.max() >= tensor.size // size:
+    count = tensor.nbytes // FRACTAL
+    if numbers.min() < 0 or numbers.max() >= count:
         raise KernelError(
-            f"{name}: {role} has {tensor.size // size} fractals and the instruction reaches number {numbers.max()}",
+            f"{name}: {role} has {count} fractals and the instruction reaches number {numbers.max()}",
             "check start_index, strides and gaps",
         )
-    return tensor.view[: tensor.size // size * size].reshape(-1, size)
+    view = tensor.view
+    return view[: count * FRACTAL // view.itemsize].reshape(count, -1)
 
 
 def _touch(tensor: LocalTensor, numbers: Array) -> tuple[Range, ...]:

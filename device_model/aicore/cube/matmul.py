@@ -10,9 +10,9 @@ In a kernel on cube cores alone there are no requests: the object computes in th
 
 from collections import deque
 
-from device_model.aicore.core.machine import running
+from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space
-from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of, whole
+from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of, uint8, whole
 from device_model.aicore.cube.matmul_cube import Cube
 from device_model.aicore.cube.matmul_operands import Product, WholeSizes
 from device_model.aicore.cube.matmul_requests import (
@@ -26,10 +26,10 @@ from device_model.aicore.cube.matmul_requests import (
     serve,
     vectors_of,
 )
-from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling
-from device_model.aicore.cube.mmad import HF32Mode, HF32TransMode, SetHF32Mode, SetHF32TransMode
+from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling, room_bytes, room_for
+from device_model.aicore.cube.mmad import SIDE, HF32Mode, HF32TransMode, SetHF32Mode, SetHF32TransMode
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
-from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
 from device_model.kernel.findings import KernelError
@@ -41,10 +41,10 @@ class Matmul(Product):
     Call REGIST_MATMUL_OBJ, SetTensorA and SetTensorB, then Iterate and GetTensorC in turn or IterateAll, and then End.
 
     Args:
-        a: The type of A, in GM.
-        b: The type of B, in GM and of the same dtype.
-        c: The type of C, in GM or UB.
-        bias: The type of the bias, if there is one.
+        a: The type of A: in GM, in UB on vector cores, or in L1 in kernels on cube cores alone.
+        b: The type of B, of the same dtype.
+        c: The type of C: in GM or UB, or at CO1 in kernels on cube cores alone, which then empty L0C themselves.
+        bias: The type of the bias, if there is one, in GM or UB.
         call_back: Functions that copy in place of the object.
 
     Raises:
@@ -58,41 +58,97 @@ class Matmul(Product):
             KernelError: The buffers do not fit, or the workspace is smaller than `tiling.workspace_bytes`.
         """
         core = running()
+        self._check_cores(core)
         self._core, self._tiling = core, tiling
         self._shape = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
         self._rows = WholeSizes(tiling.m, tiling.n, tiling.ka, tiling.kb, tiling.n)
         if core.core_type is CoreType.AIC:
             core.scalar += core.spec.matmul_init
+            a, b, c = (each.position.space for each in (self.a, self.b, self.c))
+            given = a is Space.L1, b is Space.L1, c is Space.L0C
             # What is computed ahead for a vector core may never be asked for: nothing would empty its blocks.
-            self._cube = Cube(pipe, tiling, self.dtype, self._call_back, unit_flags=not vectors_of(core))
+            unit_flags = not vectors_of(core)
+            self._cube = Cube(pipe, tiling, self.dtype, self._call_back, unit_flags=unit_flags, given=given)
         elif workspace is not None:
-            dtype = dtype_of(self.c.dtype)
-            vectors = core.block_dim * core.ratio
-            number = core.program.block * core.ratio + core.program.sub_block
-            size = WORKSPACE_TILES * tiling.base_m * tiling.base_n
-            if workspace.nbytes < vectors * size * dtype.itemsize:
-                raise KernelError(
-                    f"a workspace of {workspace.nbytes} bytes for a Matmul",
-                    f"give it {vectors * size * dtype.itemsize}: TCubeTiling.workspace_bytes({vectors})",
-                )
-            self._workspace = GlobalTensor(dtype).SetGlobalBuffer(workspace)[number * size : (number + 1) * size]
+            self._divide(
+                workspace, core.block_dim * core.ratio, core.program.block * core.ratio + core.program.sub_block
+            )
 
-    def Iterate(self) -> bool:
-        """Go to the next piece of C, down its columns first (Ascend C: Iterate). No pipe waits.
+    def _check_cores(self, core: Core) -> None:
+        """Raise KernelError if an operand is in a memory of the other cores."""
+        is_alone = core.core_type is CoreType.AIC and not vectors_of(core)
+        for role, each in (("A", self.a), ("B", self.b), ("C", self.c), ("the bias", self.bias)):
+            if each is not None and each.position.space in (Space.L1, Space.L0C) and not is_alone:
+                raise KernelError(
+                    f"a Matmul with {role} in {each.position.space} in a mixed kernel",
+                    "only kernels on cube cores alone have it: launch as AIC_ONLY, or give the matrix in GM or UB",
+                )
+            if each is not None and each.position.space is Space.UB and is_alone:
+                raise KernelError(
+                    f"a Matmul with {role} in UB on cube cores alone", "they have no UB: give the matrix in GM or L1"
+                )
+
+    def _divide(self, workspace: GlobalBuffer, vectors: int, number: int) -> None:
+        """Take the part of the workspace of vector core *number* of *vectors*: for pieces of C, and operands in UB."""
+        tiling = self._tiled
+        m, n, k = self._sizes
+        of_c = WORKSPACE_TILES * tiling.base_m * tiling.base_n
+        operands = (("a", self.a, room_for(m, k)), ("b", self.b, room_for(k, n)), ("bias", self.bias, n))
+        rooms = [("c", dtype_of(self.c.dtype), of_c)]
+        for name, type_, size in operands:
+            if type_ is not None and type_.position.space is Space.UB:
+                rooms.append((name, dtype_of(type_.dtype), size))
+        nbytes = sum(room_bytes(dtype, size) for _, dtype, size in rooms)
+        if workspace.nbytes < vectors * nbytes:
+            types = "".join(f", {name}={dtype}" for name, dtype, _ in rooms[1:])
+            raise KernelError(
+                f"a workspace of {workspace.nbytes} bytes for a Matmul",
+                f"give it {vectors * nbytes}: TCubeTiling.workspace_bytes({vectors}{types})",
+            )
+        start = number * nbytes
+        for name, dtype, size in rooms:
+            self._rooms[name] = GlobalTensor(dtype).SetGlobalBuffer(workspace.of_type(uint8)[start:], size)
+            start += room_bytes(dtype, size)
+        self._workspace = self._rooms["c"]
+
+    def Iterate(self, en_partial_sum: bool = False, local_c_matrix: LocalTensor | None = None) -> bool:
+        """Go to the next piece of C, down its columns first (Ascend C: Iterate).
+
+        No pipe waits. With *local_c_matrix* the piece is computed at once, on M: order it before FIX, which empties the
+        tensor, and after the last Fixpipe of it, with a queue or flags.
+
+        Args:
+            en_partial_sum: Whether the piece is added to what *local_c_matrix* holds; C is then one piece.
+            local_c_matrix: Where the piece goes, in L0C: for a C whose MatmulType says CO1, on cube cores alone.
 
         Returns:
             True; False after the last piece. The next call then begins a new product.
 
         Raises:
-            KernelError: A or B is not set.
+            KernelError: A or B is not set, or the tensor is not where C's MatmulType says, or too small.
         """
-        self._started()
+        job = self._started()
+        if (self.c.position.space is Space.L0C) != (local_c_matrix is not None):
+            raise KernelError(
+                f"Iterate of a Matmul with C at {self.c.position} and local_c_matrix {local_c_matrix!r}",
+                "give it a tensor in L0C if C's MatmulType says CO1, and none otherwise",
+            )
         down, across = self._pieces
+        if en_partial_sum and (local_c_matrix is None or down * across > 1):
+            raise KernelError(
+                f"Iterate with en_partial_sum and {down * across} pieces of C",
+                "it adds to local_c_matrix, in which C is one piece",
+            )
         self._index += 1
-        if self._index < down * across:
-            return True
-        self._job = None
-        return False
+        if self._index == down * across:
+            self._job = None
+            return False
+        if local_c_matrix is not None:
+            self._check_c(local_c_matrix, Space.L0C)
+            assert self._cube is not None
+            column, row = divmod(self._index, down)
+            self._cube.compute_into(local_c_matrix, job, row, column, adds=en_partial_sum)
+        return True
 
     def GetTensorC(self, dst: GlobalTensor | LocalTensor, en_atomic: int = 0, *, sequential: bool = False) -> None:
         """Store the current piece of C in GM or in UB (Ascend C: GetTensorC).
@@ -102,7 +158,7 @@ class Matmul(Product):
 
         Args:
             dst: In GM, the first element of this core's C, in which the piece goes to its place. In UB, the piece; its
-                rows are base_n elements apart.
+                rows are base_n elements apart, and in NZ its columns of fractals follow each other.
             en_atomic: How the piece is combined with the contents of GM: 0 overwrites them, 1 adds to them, 2 keeps the
                 larger number and 3 the smaller one.
             sequential: Whether *dst* in GM is the piece itself, with rows base_n elements apart.
@@ -134,15 +190,21 @@ class Matmul(Product):
         size = tiling.base_m * tiling.base_n
         start = self._index % WORKSPACE_TILES * size
         tile = self._workspace[start : start + size]
-        self._fetch(tile, tiling.base_n)
-        rows = min(tiling.base_m, self._sizes[0] - self._index % self._pieces[0] * tiling.base_m)
-        for event, copy in ((HardEvent.V_MTE2, True), (HardEvent.MTE2_V, False)):
-            event_id = AllocEventID(event)
-            SetFlag(event, event_id)
-            WaitFlag(event, event_id)
-            ReleaseEventID(event, event_id)
-            if copy:
-                DataCopy(dst, tile, rows * tiling.base_n)
+        across, below = divmod(self._index, self._pieces[0])
+        m = min(tiling.base_m, self._sizes[0] - below * tiling.base_m)
+        row, count = tiling.base_n, m * tiling.base_n
+        if self._width_of_c:
+            n = min(tiling.base_n, self._sizes[1] - across * tiling.base_n)
+            row, count = m, m * n
+            if m % SIDE or n % self._width_of_c:
+                raise KernelError(
+                    f"GetTensorC of a piece of {m} x {n} to UB in NZ",
+                    f"its sides are multiples of {SIDE} and {self._width_of_c}: whole fractals",
+                )
+        self._fetch(tile, row)
+        pass_flag(HardEvent.V_MTE2)
+        DataCopy(dst, tile, count)
+        pass_flag(HardEvent.MTE2_V)
 
     def IterateAll(self, dst: GlobalTensor, en_atomic: int = 0, *, sync: bool = True) -> None:
         """Compute all pieces of C and store them in GM (Ascend C: IterateAll).
@@ -278,6 +340,19 @@ class Matmul(Product):
             raise KernelError(f"SetWorkspace({room!r})", f"give it {least} elements of {dtype}, or more")
         self._workspace = room[:least]
 
+    def SetLocalWorkspace(self, tmp_buffer: LocalTensor) -> None:
+        """Give the object room in UB (Ascend C: SetLocalWorkspace); on Atlas A2 and A3 nothing uses it.
+
+        Raises:
+            KernelError: *tmp_buffer* is no tensor of uint8 in UB.
+        """
+        if (
+            not isinstance(tmp_buffer, LocalTensor)
+            or tmp_buffer.memory.space is not Space.UB
+            or tmp_buffer.dtype != uint8
+        ):
+            raise KernelError(f"SetLocalWorkspace({tmp_buffer!r})", "it is a tensor of uint8 in UB")
+
     def WaitIterateBatch(self) -> None:
         """Wait until C of the last IterateBatch is stored (Ascend C: WaitIterateBatch); on a cube core it is."""
         self.WaitIterateAll()
@@ -290,14 +365,18 @@ class Matmul(Product):
     def End(self) -> None:
         """End the requests of this core (Ascend C: End).
 
-        A vector core waits until the other vector cores of its block have ended theirs too.
+        A vector core waits until the other vector cores of its block have ended theirs too. In a kernel on cube cores
+        alone the object may be used again.
         """
         if self._cube is not None:
             self._cube.close()
-            self._cube = None
             return
         while not self._ask(Message(None), Pipe.S):
             pass
+
+    def _through_gm(self, name: str, tensor: LocalTensor, size: int) -> GlobalTensor:
+        self.WaitIterateAll()  # the cube core may still read what was there
+        return super()._through_gm(name, tensor, size)
 
     def _check_c(self, dst: GlobalTensor | LocalTensor, space: Space) -> None:
         if dst.dtype != dtype_of(self.c.dtype) or self.c.position.space is not space:
@@ -344,7 +423,8 @@ def REGIST_MATMUL_OBJ(pipe: TPipe, workspace: GlobalBuffer | None, matmul: Matmu
 
     Args:
         pipe: The TPipe of this core, which gives cube cores their buffers.
-        workspace: `tiling.workspace_bytes(cores)` of GM for results that go to UB; None if none do.
+        workspace: `tiling.workspace_bytes(cores)` of GM for results that go to UB, and operands that come from there;
+            None if none do.
         matmul: The object.
         tiling: Its tiling.
 

@@ -18,31 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from device_model.aicore.core.names import BLOCK, HardEvent, TPosition
+from device_model.aicore.core.packed import bytes_of
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
-from device_model.aicore.cube.loads import (
-    MAX_REPEATS,
-    LoadData,
-    LoadData2DParams,
-    LoadData2dTransposeParams,
-    LoadDataWithTranspose,
-)
+from device_model.aicore.cube.matmul_chunks import Chunk, Operand, copy_chunk, copy_strips, load_a, load_b
 from device_model.aicore.cube.matmul_tiling import TCubeTiling
-from device_model.aicore.cube.mmad import FRACTAL, PRODUCTS, SIDE, Mmad, MmadParams, fractals, k0
+from device_model.aicore.cube.mmad import PRODUCTS, SIDE, Mmad, MmadParams, fractals, k0
 from device_model.aicore.cube.unit_flags import KEEP, TURN
 from device_model.aicore.flags.queues import TBuf
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
-from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad
 from device_model.kernel.findings import KernelError
-
-
-class Operand(NamedTuple):
-    """A or B in GM: the tensor, whether it is stored transposed, and the elements from one of its rows to the next."""
-
-    tensor: GlobalTensor
-    is_transposed: bool
-    row: int
 
 
 class DataCopyOutParams(NamedTuple):
@@ -110,8 +97,12 @@ class _Flag:
 
     def __init__(self, full: HardEvent, empty: HardEvent) -> None:
         self.full, self.empty = full, empty
-        self.full_id, self.empty_id = AllocEventID(full), AllocEventID(empty)
         self.is_empty_set = False
+        self.open()
+
+    def open(self) -> None:
+        """Take ids for both flags."""
+        self.full_id, self.empty_id = AllocEventID(self.full), AllocEventID(self.empty)
 
     def filled(self) -> None:
         """Set the full flag after the fills so far, and let the reading pipe wait for it."""
@@ -138,19 +129,25 @@ class _Flag:
 
 
 class _Slot:
-    """A buffer of a memory with its flags; *holds* names the chunk in it, *used* is the number of its last look-up."""
+    """A buffer of a memory with its flags.
 
-    __slots__ = ("flag", "holds", "tensor", "used")
+    *holds* names what is in it, in L1 *chunk* says how it lies there, and *used* is the number of its last look-up.
+    """
+
+    __slots__ = ("chunk", "flag", "holds", "tensor", "used")
 
     def __init__(self, tensor: LocalTensor, full: HardEvent, empty: HardEvent) -> None:
         self.tensor = tensor
         self.flag = _Flag(full, empty)
         self.holds: Any = None
+        self.chunk = Chunk(tensor, 0)
         self.used = 0
 
 
 class Cube:
     """A cube core that multiplies, with the buffers of a tiling. Jobs may follow each other or alternate by pieces.
+
+    *given* says of A and B whether the kernel itself has brought them to L1, and of C whether it gives the room in L0C.
 
     Raises:
         KernelError: The buffers do not fit the memories, base_k is not a multiple of a fractal, or the chunks in L1
@@ -158,24 +155,33 @@ class Cube:
     """
 
     def __init__(
-        self, pipe: TPipe, tiling: TCubeTiling, dtype: np.dtype[Any], call_back: MatmulCallBackFunc, *, unit_flags: bool
+        self,
+        pipe: TPipe,
+        tiling: TCubeTiling,
+        dtype: np.dtype[Any],
+        call_back: MatmulCallBackFunc,
+        *,
+        unit_flags: bool,
+        given: tuple[bool, bool, bool] = (False, False, False),
     ) -> None:
         self.tiling = tiling
         self._call_back = call_back
-        unit_flags = unit_flags and call_back.data_copy_out is None
+        unit_flags = unit_flags and call_back.data_copy_out is None and not given[2]
         self.dtype = dtype
         self.total = np.dtype(PRODUCTS[dtype.name])
         self.width = k0(dtype)
-        # Squares of int8 can be wider than the piece that Fixpipe stores, which would leave blocks of L0C full.
+        # Squares of int8 and int4b_t can be wider than the piece that Fixpipe stores, which would leave blocks of L0C
+        # full.
         self._has_unit_flags = unit_flags and self.width <= SIDE
-        tall = max(self.width, SIDE)  # int8 comes in squares of 32
+        tall = max(self.width, SIDE)  # int8 comes in squares of 32, int4b_t of 64
         deep = -(-tiling.base_k // tall) * tall
         if tiling.single_core_k > tiling.base_k != deep:
             raise KernelError(f"a tiling with base_k {tiling.base_k} for {dtype}", f"it must be a multiple of {tall}")
         piece_a = fractals(tiling.base_m) * SIDE * deep
         piece_b = -(-tiling.base_n // tall) * tall * deep
-        slots_a = max(tiling.depth_a1 // tiling.step_ka, 1)
-        slots_b = max(tiling.depth_b1 // tiling.step_kb, 1)
+        # A matrix that the kernel has brought to L1 needs no buffer.
+        slots_a = 0 if given[0] else max(tiling.depth_a1 // tiling.step_ka, 1)
+        slots_b = 0 if given[1] else max(tiling.depth_b1 // tiling.step_kb, 1)
         if slots_a + slots_b > 6:
             raise KernelError(
                 f"a tiling with {slots_a} chunks of A and {slots_b} of B in L1",
@@ -189,7 +195,8 @@ class Cube:
         self._a2 = self._slots(pipe, TPosition.A2, pairs, piece_a, dtype, HardEvent.MTE1_M, HardEvent.M_MTE1)
         self._b2 = [_buffer(pipe, TPosition.B2, piece_b, dtype) for _ in range(pairs)]
         result = fractals(tiling.base_m) * SIDE * -(-tiling.base_n // tall) * tall
-        self._c = self._slots(pipe, TPosition.CO1, tiling.db_l0c, result, self.total, HardEvent.M_FIX, HardEvent.FIX_M)
+        slots_c = 0 if given[2] else tiling.db_l0c
+        self._c = self._slots(pipe, TPosition.CO1, slots_c, result, self.total, HardEvent.M_FIX, HardEvent.FIX_M)
         self._bias: tuple[_Slot, _Slot] | None = None
         if tiling.is_bias:
             size = -(-tiling.base_n // tall) * tall
@@ -197,6 +204,7 @@ class Cube:
             (table,) = self._slots(pipe, TPosition.C2, 1, size, self.total, HardEvent.MTE1_M, HardEvent.M_MTE1)
             self._bias = staged, table
         self._pipe = pipe
+        self._is_open = True
         self._quant: tuple[_Slot, _Slot] | None = None  # made when columns are scaled
         self._loaded = self._results = self._clock = 0  # pairs, results and look-ups so far
 
@@ -215,49 +223,68 @@ class Cube:
         """Return how many pieces C has down and across."""
         return -(-job.m // self.tiling.base_m), -(-job.n // self.tiling.base_n)
 
+    @property
+    def _all_slots(self) -> tuple[_Slot, ...]:
+        return (*self._a1, *self._b1, *self._a2, *self._c, *(self._bias or ()), *(self._quant or ()))
+
     def close(self) -> None:
-        """Wait for all flags, and release their ids."""
-        for slot in (*self._a1, *self._b1, *self._a2, *self._c, *(self._bias or ()), *(self._quant or ())):
-            slot.flag.close()
+        """Wait for all flags, and release their ids, until the next piece takes ids again."""
+        if self._is_open:
+            for slot in self._all_slots:
+                slot.flag.close()
+        self._is_open = False
+
+    def compute_into(self, dst: LocalTensor, job: Job, row: int, column: int, *, adds: bool) -> None:
+        """Do as `compute` with the result in *dst* in L0C, added to what is there if *adds*; its user orders M."""
+        self._issue(job, row, column, dst, adds=adds)
 
     def compute(self, job: Job, row: int, column: int) -> _Slot:
         """Issue the instructions for the piece of C at (*row*, *column*), counted in pieces; return its slot in L0C."""
-        tiling = self.tiling
-        m = min(tiling.base_m, job.m - row * tiling.base_m)
-        n = min(tiling.base_n, job.n - column * tiling.base_n)
-        # LoadDataWithTranspose of int8 loads whole squares.
-        wide = n if job.b.is_transposed or self.width <= SIDE else -(-n // self.width) * self.width
         result = self._c[self._results % len(self._c)]
         self._results += 1
         if not self._has_unit_flags:
             result.flag.wait_empty()
+        self._issue(job, row, column, result.tensor)
+        if not self._has_unit_flags:
+            result.flag.filled()
+        return result
+
+    def _issue(self, job: Job, row: int, column: int, dst: LocalTensor, *, adds: bool = False) -> None:
+        """Issue what computes a piece of C in *dst*."""
+        if not self._is_open:
+            for closed in self._all_slots:
+                closed.flag.open()
+            self._is_open = True
+        tiling = self.tiling
+        m = min(tiling.base_m, job.m - row * tiling.base_m)
+        n = min(tiling.base_n, job.n - column * tiling.base_n)
+        # LoadDataWithTranspose of int8 and int4b_t loads whole squares.
+        wide = n if job.b.is_transposed or self.width <= SIDE else -(-n // self.width) * self.width
         bias = self._load_bias(job, column, n, wide)
         pieces = -(-job.k // tiling.base_k)
         for index in range(pieces):
             k = min(tiling.base_k, job.k - index * tiling.base_k)
-            a1 = self._chunk_a(job, row, m, index // tiling.step_ka)
-            b1 = self._chunk_b(job, column, n, index // tiling.step_kb)
+            slot_a, a1 = self._chunk_a(job, row, m, index // tiling.step_ka)
+            slot_b, b1 = self._chunk_b(job, column, n, index // tiling.step_kb)
             pair, b2 = self._a2[self._loaded % len(self._a2)], self._b2[self._loaded % len(self._b2)]
             self._loaded += 1
             pair.flag.wait_empty()
-            self._load_a(job, a1.tensor, pair.tensor, m, k, index)
-            self._load_b(job, b1.tensor, b2, n, k, index)
-            for slot, step in ((a1, tiling.step_ka), (b1, tiling.step_kb)):
-                if (index + 1) % step == 0 or index + 1 == pieces:
+            at_a, at_b = (index % step * tiling.base_k // self.width for step in (tiling.step_ka, tiling.step_kb))
+            load_a(a1, pair.tensor, m, k, at_a, is_transposed=job.a.is_transposed)
+            load_b(b1, b2, n, k, at_b, is_transposed=job.b.is_transposed)
+            for slot, step in ((slot_a, tiling.step_ka), (slot_b, tiling.step_kb)):
+                if slot is not None and ((index + 1) % step == 0 or index + 1 == pieces):
                     slot.flag.emptied()
             pair.flag.filled()
             unit_flag = 0 if not self._has_unit_flags else TURN if index + 1 == pieces else KEEP
             # With m of 1 Mmad would read a vector and not fractals.
-            params = MmadParams(m if m > 1 else SIDE, wide, k, index == 0, unit_flag)
+            params = MmadParams(m if m > 1 else SIDE, wide, k, index == 0 and not adds, unit_flag)
             if index == 0 and bias is not None:
-                Mmad(result.tensor, pair.tensor, b2, bias.tensor, params)
+                Mmad(dst, pair.tensor, b2, bias.tensor, params)
                 bias.flag.emptied()
             else:
-                Mmad(result.tensor, pair.tensor, b2, params)
+                Mmad(dst, pair.tensor, b2, params)
             pair.flag.emptied()
-        if not self._has_unit_flags:
-            result.flag.filled()
-        return result
 
     def store(self, result: _Slot, job: Job, column: int, dst: GlobalTensor, m: int, n: int, row: int) -> None:
         """Store a result to GM: *m* x *n* elements of the pieces' *column*.
@@ -325,41 +352,57 @@ class Cube:
             SetFixPipeConfig(table.tensor)
         return table
 
-    # Chunks into L1
+    # Chunks in L1
 
-    def _chunk_a(self, job: Job, row: int, m: int, chunk: int) -> _Slot:
-        tiling = self.tiling
+    def _chunk_a(self, job: Job, row: int, m: int, chunk: int) -> tuple[_Slot | None, Chunk]:
+        """Return a chunk of A, and its slot; it has none if the kernel has brought A to L1."""
+        operand = job.a
+        first, long = self._reach(job, chunk, self.tiling.step_ka)
+        top = row * self.tiling.base_m
+        if isinstance(operand.tensor, LocalTensor):
+            return None, self._part(operand.tensor, operand, *((first, top) if operand.is_transposed else (top, first)))
         slot, is_loaded = self._find(self._a1, (job.number, row, chunk))
         if is_loaded:
-            return slot
-        first, long = self._reach(job, chunk, tiling.step_ka)
-        top = row * tiling.base_m
+            return slot, slot.chunk
         if self._call_back.copy_a1 is not None:
-            self._call_back.copy_a1(slot.tensor, job.a.tensor, row, chunk, m, long, *job.info)
-        elif job.a.is_transposed:
-            _to_nz(slot.tensor, job.a, first, top, long, m)
+            self._call_back.copy_a1(slot.tensor, operand.tensor, row, chunk, m, long, *job.info)
+            slot.chunk = Chunk(slot.tensor, fractals(long if operand.is_transposed else m))
+        elif operand.is_transposed:
+            slot.chunk = copy_chunk(slot.tensor, operand, first, top, long, m)
         else:
-            _to_nz(slot.tensor, job.a, top, first, m, long)
+            slot.chunk = copy_chunk(slot.tensor, operand, top, first, m, long)
         slot.flag.filled()
-        return slot
+        return slot, slot.chunk
 
-    def _chunk_b(self, job: Job, column: int, n: int, chunk: int) -> _Slot:
-        tiling = self.tiling
+    def _chunk_b(self, job: Job, column: int, n: int, chunk: int) -> tuple[_Slot | None, Chunk]:
+        """Return a chunk of B, and its slot, as `_chunk_a`."""
+        operand = job.b
+        first, long = self._reach(job, chunk, self.tiling.step_kb)
+        left = column * self.tiling.base_n
+        if isinstance(operand.tensor, LocalTensor):
+            at = (left, first) if operand.is_transposed else (first, left)
+            return None, self._part(operand.tensor, operand, *at)
         slot, is_loaded = self._find(self._b1, (job.number, column, chunk))
         if is_loaded:
-            return slot
-        first, long = self._reach(job, chunk, tiling.step_kb)
-        left = column * tiling.base_n
+            return slot, slot.chunk
+        tall = max(self.width, SIDE)
         if self._call_back.copy_b1 is not None:
-            self._call_back.copy_b1(slot.tensor, job.b.tensor, chunk, column, long, n, *job.info)
-        elif job.b.is_transposed:
-            _to_nz(slot.tensor, job.b, left, first, n, long)
+            self._call_back.copy_b1(slot.tensor, operand.tensor, chunk, column, long, n, *job.info)
+            slot.chunk = Chunk(
+                slot.tensor, fractals(n) if operand.is_transposed else fractals(long, tall) * tall // SIDE
+            )
+        elif operand.is_transposed:
+            slot.chunk = copy_chunk(slot.tensor, operand, left, first, n, long)
         elif self.width < SIDE:
-            _to_strips(slot.tensor, job.b, first, left, long, n)
+            slot.chunk = copy_strips(slot.tensor, operand, first, left, long, n)
         else:
-            _to_nz(slot.tensor, job.b, first, left, long, n, tall=max(self.width, SIDE))
+            slot.chunk = copy_chunk(slot.tensor, operand, first, left, long, n, tall)
         slot.flag.filled()
-        return slot
+        return slot, slot.chunk
+
+    def _part(self, tensor: LocalTensor, operand: Operand, row: int, column: int) -> Chunk:
+        """Return the part of a matrix in L1 that begins at (*row*, *column*)."""
+        return Chunk(tensor, operand.row // SIDE, row // SIDE, column // self.width)
 
     def _reach(self, job: Job, chunk: int, step: int) -> tuple[int, int]:
         """Return the first element along k of a chunk, and its number of elements along k."""
@@ -392,82 +435,8 @@ class Cube:
         table.flag.filled()
         return table
 
-    # Pieces into L0A and L0B
-
-    def _load_a(self, job: Job, a1: LocalTensor, a2: LocalTensor, m: int, k: int, piece: int) -> None:
-        """Load a piece of A to L0A, from the layout Nz to Zz; one instruction for each fractal of the shorter side."""
-        chunk, at = divmod(piece, self.tiling.step_ka)
-        rows, depth = fractals(m), fractals(k, self.width)
-        first = at * (self.tiling.base_k // self.width)
-        size = FRACTAL // self.dtype.itemsize
-        if job.a.is_transposed:
-            high = fractals(self._reach(job, chunk, self.tiling.step_ka)[1])
-            for row in range(rows):
-                LoadData(a2[row * depth * size :], a1, LoadData2DParams(row * high + first, depth, 1, 0, True))
-        elif depth <= rows:
-            for column in range(depth):
-                start = (first + column) * rows
-                LoadData(a2[column * size :], a1, LoadData2DParams(start, rows, 1, depth - 1))
-        else:
-            for row in range(rows):
-                LoadData(a2[row * depth * size :], a1, LoadData2DParams(first * rows + row, depth, rows))
-
-    def _load_b(self, job: Job, b1: LocalTensor, b2: LocalTensor, n: int, k: int, piece: int) -> None:
-        """Load a piece of B to L0B, from the layout Nz to Zn.
-
-        If B is transposed in GM, it has that layout already. Otherwise each fractal, or square of fractals, is
-        transposed.
-        """
-        width = self.width
-        chunk, at = divmod(piece, self.tiling.step_kb)
-        columns, depth = fractals(n), fractals(k, width)
-        size = FRACTAL // self.dtype.itemsize
-        if job.b.is_transposed:
-            first = at * (self.tiling.base_k // width)
-            for start in range(0, depth * columns, MAX_REPEATS):
-                count = min(MAX_REPEATS, depth * columns - start)
-                LoadData(b2[start * size :], b1, LoadData2DParams(first * columns + start, count))
-            return
-        long = self._reach(job, chunk, self.tiling.step_kb)[1]
-        if width == SIDE:
-            for row in range(depth):
-                start = at * (self.tiling.base_k // SIDE) + row
-                LoadData(b2[row * columns * size :], b1, LoadData2DParams(start, columns, fractals(long), 0, True))
-        elif width < SIDE:
-            for row in range(fractals(k)):
-                start = (at * (self.tiling.base_k // SIDE) + row) * columns
-                params = LoadData2dTransposeParams(start, columns, 1, 0, columns - 1)
-                LoadDataWithTranspose(b2[row * 2 * columns * size :], b1, params)
-        else:
-            squares = fractals(n, width)
-            for row in range(depth):
-                start = at * (self.tiling.base_k // width) + row
-                params = LoadData2dTransposeParams(start, squares, fractals(long, width), 1, 0)
-                LoadDataWithTranspose(b2[row * 2 * squares * size :], b1, params)
-
 
 def _buffer(pipe: TPipe, position: TPosition, size: int, dtype: np.dtype[Any]) -> LocalTensor:
     buffer = TBuf(position)
-    pipe.InitBuffer(buffer, size * dtype.itemsize)
+    pipe.InitBuffer(buffer, bytes_of(dtype, size))
     return buffer.Get(dtype, size)
-
-
-def _to_nz(
-    dst: LocalTensor, operand: Operand, row: int, column: int, rows: int, columns: int, tall: int = SIDE
-) -> None:
-    """Copy a part of a matrix in GM to L1 as fractals (Nz), whose columns have a multiple of *tall* rows."""
-    height = -(-rows // tall) * tall
-    source = operand.tensor[row * operand.row + column :]
-    DataCopy(dst, source, Nd2NzParams(1, rows, columns, 0, operand.row, height, 1, 0))
-
-
-def _to_strips(dst: LocalTensor, operand: Operand, row: int, column: int, rows: int, columns: int) -> None:
-    """Copy a part of a matrix in GM to L1 as fractals, 16 rows after 16 rows, so that squares are adjacent."""
-    step = fractals(columns) * SIDE * SIDE
-    source = operand.tensor[row * operand.row + column :]
-    whole, rest = divmod(rows, SIDE)
-    if whole:
-        DataCopy(dst, source, Nd2NzParams(whole, SIDE, columns, SIDE * operand.row, operand.row, SIDE, 1, step))
-    if rest:
-        into, out_of = dst[whole * step :], source[whole * SIDE * operand.row :]
-        DataCopy(into, out_of, Nd2NzParams(1, rest, columns, 0, operand.row, SIDE, 1, 0))

@@ -11,21 +11,24 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 
 from device_model.aicore.core.machine import Core, running
-from device_model.aicore.core.names import BLOCK, Space, TPosition
-from device_model.aicore.core.tensors import GlobalTensor, dtype_of
-from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc, Operand
+from device_model.aicore.core.names import BLOCK, HardEvent, Space, TPosition
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, dtype_of
+from device_model.aicore.cube.matmul_chunks import Operand
+from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc
 from device_model.aicore.cube.matmul_tiling import TCubeTiling
-from device_model.aicore.cube.mmad import SIDE
+from device_model.aicore.cube.mmad import PRODUCTS, SIDE, k0
+from device_model.aicore.flags.sync import pass_flag
+from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.kernel.findings import KernelError
 
 _NO_CALL_BACK = MatmulCallBackFunc()
 
 
 class CubeFormat(Enum):
-    """The layout of a matrix in GM."""
+    """The layout of a matrix."""
 
     ND = 0  # row by row
-    NZ = 1  # columns of fractals, of 32 bytes a row (float: of 16 numbers); for C
+    NZ = 1  # columns of fractals, of 32 bytes a row (C of float: of 16 numbers); a matrix in L1 always lies so
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,14 @@ class WholeSizes(NamedTuple):
     org_kc: int  # columns of C
 
 
+class _Stored(NamedTuple):
+    """How a matrix is stored: `Operand.row`, the elements of all of it, and whether in NZ."""
+
+    row: int
+    elements: int
+    is_nz: bool
+
+
 class Product:
     """The operands and sizes of a Matmul; see `matmul.Matmul`, which computes the product."""
 
@@ -65,25 +76,26 @@ class Product:
         self._info: tuple[Any, Any] = (None, None)  # what callbacks are told
         self.bias = bias
         dtypes = dtype_of(a.dtype), dtype_of(b.dtype)
-        if dtypes[0] != dtypes[1] or a.position.space is not Space.GM or b.position.space is not Space.GM:
-            raise KernelError(f"a Matmul of {a} and {b}", "A and B are of one type and in GM")
-        for role, each in (("A", a), ("B", b), ("the bias", bias)):
-            if each is not None and each.format is not CubeFormat.ND:
-                raise KernelError(f"a Matmul with {role} in {each.format}", "only C can be; copy it with Nd2NzParams")
-        if c.format is CubeFormat.NZ and c.position.space is not Space.GM:
-            raise KernelError(f"a Matmul with C {c}", "C in NZ goes to GM here")
+        if dtypes[0] != dtypes[1] or not {a.position.space, b.position.space} <= {Space.GM, Space.L1, Space.UB}:
+            raise KernelError(f"a Matmul of {a} and {b}", "A and B are of one type, and in GM, L1 or UB")
+        if bias is not None and (bias.format is not CubeFormat.ND or bias.position.space not in (Space.GM, Space.UB)):
+            raise KernelError(f"a Matmul with the bias {bias}", "it is ND, and in GM or UB")
         if a.is_trans and dtypes[0].itemsize != 2:
             raise KernelError(
                 f"a Matmul with A of {dtypes[0]} transposed", "only 16-bit types can be; transpose it in GM"
             )
-        if c.position.space not in (Space.GM, Space.UB):
-            raise KernelError(f"a Matmul with C {c}", "C goes to GM, or to UB: VECIN, VECOUT or VECCALC")
+        if c.position.space not in (Space.GM, Space.UB, Space.L0C):
+            raise KernelError(f"a Matmul with C {c}", "C goes to GM, to UB (VECIN, VECOUT or VECCALC), or to L0C (CO1)")
+        total = PRODUCTS.get(dtypes[0].name)
+        if c.position.space is Space.L0C and (c.format is not CubeFormat.NZ or dtype_of(c.dtype).name != total):
+            raise KernelError(f"a Matmul of {dtypes[0]} with C {c}", f"at CO1 it is {total} in NZ")
         self.dtype = dtypes[0]
         self._tiling: TCubeTiling | None = None
         self._core: Core | None = None
         self._cube: Cube | None = None  # on cube cores
         self._workspace: GlobalTensor | None = None
-        self._operands: dict[str, tuple[GlobalTensor, bool]] = {}  # the tensor, and whether it is transposed
+        self._operands: dict[str, tuple[GlobalTensor | LocalTensor, bool]] = {}  # and whether it is transposed
+        self._rooms: dict[str, GlobalTensor] = {}  # the parts of the workspace, by operand
         self._bias: GlobalTensor | None = None
         self._quant: GlobalTensor | float | None = None
         self._batches = 1, 1
@@ -99,55 +111,91 @@ class Product:
         shape = self._shape or "not registered"
         return f"<Matmul {self.dtype} {shape}, piece {self._index}>"
 
-    def SetTensorA(self, tensor: GlobalTensor, is_transpose: bool | None = None) -> None:
+    def SetTensorA(self, tensor: GlobalTensor | LocalTensor, is_transpose: bool | None = None) -> None:
         """Set A for the next product (Ascend C: SetTensorA).
 
+        A in UB is copied to the workspace in GM, on MTE3 and after the vector pipe: cores share no other memory. A in
+        L1 is read where it is, in kernels on cube cores alone; order it after MTE2 with a queue or flags.
+
         Args:
-            tensor: The first element of this core's part of A. Rows are as far apart as in the whole A of the tiling,
-                or of SetOrgShape.
+            tensor: The first element of this core's part of A. In GM, rows (in NZ, columns of fractals) are as far
+                apart as in the whole A of the tiling, or of SetOrgShape. In UB and L1 the part lies alone.
             is_transpose: Whether A is stored transposed; by default as its MatmulType says.
 
         Raises:
-            KernelError: The tensor is not in GM or not of A's type, or the MatmulType does not allow a transposed A.
+            KernelError: The tensor is not where A's MatmulType says or not of its type, it is too small, or the
+                MatmulType does not allow a transposed A.
         """
         self._set("A", tensor, self.a, is_transpose)
 
-    def SetTensorB(self, tensor: GlobalTensor, is_transpose: bool | None = None) -> None:
+    def SetTensorB(self, tensor: GlobalTensor | LocalTensor, is_transpose: bool | None = None) -> None:
         """Set B for the next product (Ascend C: SetTensorB).
 
         Args:
-            tensor: The first element of this core's part of B. Rows are as far apart as in the whole B of the tiling,
-                or of SetOrgShape.
+            tensor: The first element of this core's part of B; as for SetTensorA. In L1, B of float is stored
+                transposed, and each column of fractals of other B has whole squares: of 32 rows of int8, 64 of int4b_t.
             is_transpose: Whether B is stored transposed; by default as its MatmulType says.
 
         Raises:
-            KernelError: The tensor is not in GM or not of B's type, or the MatmulType does not allow a transposed B.
+            KernelError: The tensor is not where B's MatmulType says or not of its type, it is too small, or the
+                MatmulType does not allow a transposed B.
         """
         self._set("B", tensor, self.b, is_transpose)
 
-    def _set(self, name: str, tensor: GlobalTensor, type_: MatmulType, is_transpose: bool | None) -> None:
+    def _set(self, name: str, tensor: GlobalTensor | LocalTensor, type_: MatmulType, is_transpose: bool | None) -> None:
         assert self._tiled
-        if not isinstance(tensor, GlobalTensor) or tensor.dtype != self.dtype:
-            raise KernelError(f"SetTensor{name} with {tensor!r}", f"it is a GlobalTensor of {self.dtype}")
+        self._check_place(f"SetTensor{name}", tensor, type_)
         is_trans = type_.is_trans if is_transpose is None else is_transpose
         if is_trans and not type_.is_trans:
             raise KernelError(f"SetTensor{name} transposed", f"say so in the MatmulType of {name}: is_trans=True")
+        if isinstance(tensor, LocalTensor):
+            needed = self._stored(name, is_trans=is_trans).elements
+            if tensor.size < needed:
+                raise KernelError(f"SetTensor{name} with {tensor!r}", f"this core's part of it has {needed} elements")
+            if type_.position.space is Space.UB:
+                tensor = self._through_gm(name.lower(), tensor, needed)
+            elif name == "B" and not is_trans and k0(self.dtype) < SIDE:
+                raise KernelError(f"SetTensorB with {tensor!r}", f"B of {self.dtype} in L1 is stored transposed")
         self._operands[name] = tensor, is_trans
         self._job = None
 
-    def SetBias(self, tensor: GlobalTensor) -> None:
+    def _check_place(self, call: str, tensor: GlobalTensor | LocalTensor, type_: MatmulType) -> None:
+        space, dtype = type_.position.space, dtype_of(type_.dtype)
+        kind = GlobalTensor if space is Space.GM else LocalTensor
+        if not isinstance(tensor, kind) or tensor.memory.space is not space or tensor.dtype != dtype:
+            where = "" if space is Space.GM else f" in {space}"
+            raise KernelError(f"{call} with {tensor!r}", f"it is a {kind.__name__} of {dtype}{where}")
+
+    def _through_gm(self, name: str, tensor: LocalTensor, size: int) -> GlobalTensor:
+        """Copy the first *size* elements of *tensor* in UB to the workspace, behind the vector pipe; return them."""
+        room = self._rooms.get(name)
+        if room is None:
+            raise KernelError(
+                f"{tensor!r} for a Matmul without a workspace",
+                f"give REGIST_MATMUL_OBJ a buffer in GM of workspace_bytes(..., {name}={tensor.dtype})",
+            )
+        pass_flag(HardEvent.V_MTE3)
+        part = room[:size]
+        DataCopyPad(part, tensor, DataCopyExtParams(1, part.nbytes))
+        return part
+
+    def SetBias(self, tensor: GlobalTensor | LocalTensor) -> None:
         """Set the bias for the next product (Ascend C: SetBias).
 
         Args:
-            tensor: The bias, in GM: an element for each column of this core's part of C.
+            tensor: The bias: an element for each column of this core's part of C. From UB it is copied, as A is.
 
         Raises:
-            KernelError: The Matmul has no MatmulType for a bias, or its tiling has none.
+            KernelError: The Matmul has no MatmulType for a bias, or its tiling has none, or the tensor is not where the
+                MatmulType says.
         """
         if self.bias is None or not self._tiled.is_bias:
             raise KernelError(
                 "SetBias on a Matmul without bias", "give it a MatmulType for it, and a tiling with is_bias"
             )
+        self._check_place("SetBias", tensor, self.bias)
+        if isinstance(tensor, LocalTensor):
+            tensor = self._through_gm("bias", tensor, self._sizes[1])
         self._bias = tensor
         self._job = None
 
@@ -290,14 +338,52 @@ class Product:
                 self._check_part()
             self._jobs += 1
             number = running().program.sub_block, self._jobs
-            (a, a_trans), (b, b_trans), rows = self._operands["A"], self._operands["B"], self._rows
-            operands = (
-                Operand(a, a_trans, rows.org_m if a_trans else rows.org_ka),
-                Operand(b, b_trans, rows.org_kb if b_trans else rows.org_n),
-            )
+            operands = self._operand("A"), self._operand("B")
             self._job = Job(number, *operands, self._bias, self._quant, *self._sizes, self._info, self._width_of_c)
             self._index = -1
         return self._job
+
+    def _operand(self, name: str) -> Operand:
+        tensor, is_trans = self._operands[name]
+        stored = self._stored(name, is_trans=is_trans)
+        if stored.is_nz:
+            self._check_pieces(name, is_trans=is_trans)
+        if stored.elements > tensor.size and (self.a if name == "A" else self.b).position.space is not Space.GM:
+            raise KernelError(
+                f"{self!r}: {name} has {tensor.size} elements, and this core's part of it {stored.elements}",
+                "call SetSingleShape() or SetTail() before SetTensorA() and SetTensorB()",
+            )
+        return Operand(tensor, is_trans, stored.row, stored.is_nz)
+
+    def _stored(self, name: str, *, is_trans: bool) -> "_Stored":
+        """Return how A or B is stored."""
+        type_ = self.a if name == "A" else self.b
+        space, width = type_.position.space, k0(self.dtype)
+        m, n, ka, kb = self._rows[:4]
+        if space is not Space.GM:
+            (m, n, ka), kb = self._sizes, self._sizes[2]
+        down, across = (m, ka) if name == "A" else (kb, n)
+        if is_trans:
+            down, across = across, down
+        if type_.format is CubeFormat.ND and space is not Space.L1:
+            return _Stored(across, down * across, is_nz=False)
+        # Squares of int8 and int4b_t are transposed as a whole.
+        tall = max(width, SIDE) if space is Space.L1 and name == "B" and not is_trans else SIDE
+        height = -(-down // tall) * tall
+        return _Stored(height, height * -(-across // width) * width, is_nz=True)
+
+    def _check_pieces(self, name: str, *, is_trans: bool) -> None:
+        """Raise KernelError unless the pieces of A or B in NZ begin at whole fractals."""
+        tiling, (m, n, k), width = self._tiled, self._sizes, k0(self.dtype)
+        down, across = ((m, "base_m"), (k, "base_k")) if name == "A" else ((k, "base_k"), (n, "base_n"))
+        if is_trans:
+            down, across = across, down
+        for (size, field), side in ((down, SIDE), (across, width)):
+            base = getattr(tiling, field)
+            if size > base and base % side:
+                raise KernelError(
+                    f"a tiling with {field} {base} for {name} of {self.dtype} in NZ", f"it must be a multiple of {side}"
+                )
 
     def _check_part(self) -> None:
         m, n, k = self._sizes

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.core.names import Space
+from device_model.aicore.core.names import BLOCK, Space
+from device_model.aicore.core.packed import bytes_of, elements_in
+from device_model.aicore.core.tensors import dtype_of
 from device_model.aicore.cube.mmad import FRACTAL, SIDE, k0
 from device_model.aicore.timing.gm import LINE
 from device_model.kernel.findings import KernelError
@@ -86,12 +88,42 @@ class TCubeTiling:
         column = core // self.blocks_m * self.single_core_n
         return row, column, min(self.single_core_m, self.m - row), min(self.single_core_n, self.n - column)
 
-    def workspace_bytes(self, cores: int) -> int:
-        """Return the bytes of GM through which the cube cores hand results to the UB of *cores* vector cores."""
-        return cores * WORKSPACE_TILES * self.base_m * self.base_n * 4
+    def workspace_bytes(
+        self,
+        cores: int,
+        *,
+        a: npt.DTypeLike | None = None,
+        b: npt.DTypeLike | None = None,
+        bias: npt.DTypeLike | None = None,
+    ) -> int:
+        """Return the bytes of GM through which the cube cores hand results to the UB of *cores* vector cores.
+
+        Args:
+            cores: The number of vector cores.
+            a: The type of A, if it lies in UB. It then needs room, too.
+            b: The same for B.
+            bias: The same for the bias.
+        """
+        m, n, k = self.single_core_m, self.single_core_n, self.single_core_k
+        operands = ((a, room_for(m, k)), (b, room_for(k, n)), (bias, n))
+        rooms = sum(room_bytes(dtype_of(dtype), size) for dtype, size in operands if dtype is not None)
+        return cores * (WORKSPACE_TILES * self.base_m * self.base_n * 4 + rooms)
 
 
 WORKSPACE_TILES = 2  # per vector core: one is read while the other is written
+
+
+def room_for(down: int, across: int) -> int:
+    """Return the elements of room for a matrix, in any layout: as if its sides were whole fractals of any type."""
+    return _whole(down, _WIDEST) * _whole(across, _WIDEST)
+
+
+_WIDEST = 64  # elements of int4b_t in a row of a fractal
+
+
+def room_bytes(dtype: np.dtype[Any], size: int) -> int:
+    """Return the bytes of *size* elements, in whole blocks of 32 bytes."""
+    return _whole(bytes_of(dtype, size), BLOCK)
 
 
 def multi_core_matmul_tiling(
@@ -126,14 +158,14 @@ def multi_core_matmul_tiling(
         ValueError: A size or the number of cores is below 1.
         KernelError: The pieces of *fix_split* do not fit the memories of a core.
     """
-    type_ = np.dtype(dtype)
+    type_ = dtype_of(dtype)
     if min(m, n, k, cores) < 1:
         raise ValueError(f"a product of {m} x {k} x {n} on {cores} cores: all must be 1 or more")
     best: tuple[tuple[float, int], TCubeTiling] | None = None
     for base in [fix_split] if fix_split else _bases(spec, type_):
         for parts_m in range(1, min(cores, -(-m // SIDE)) + 1):
             parts_n = min(cores // parts_m, -(-n // SIDE))
-            for grain in product((base[0], SIDE), (LINE // type_.itemsize, SIDE)):
+            for grain in product((base[0], SIDE), (elements_in(type_, LINE), SIDE)):
                 tiling = _cut(m, n, k, base, (parts_m, parts_n), grain, is_bias=is_bias)
                 price = _price(spec, tiling, type_)
                 if best is None or price < best[0]:
@@ -144,12 +176,12 @@ def multi_core_matmul_tiling(
 
 def _bases(spec: Any, dtype: np.dtype[Any]) -> list[tuple[int, int, int]]:
     """Return sizes of pieces that fit L0C, each with the largest base_k at which A and B fit half of L0A and L0B."""
-    width, itemsize = k0(dtype), dtype.itemsize
-    half_a, half_b = spec.space_bytes[Space.L0A] // 2, spec.space_bytes[Space.L0B] // 2
+    width = k0(dtype)
+    half_a, half_b = (elements_in(dtype, spec.space_bytes[space] // 2) for space in (Space.L0A, Space.L0B))
     bases = []
     for base_m in (256, 128, 64, 32, 16):
         for base_n in (256, 128, 64, 32):
-            base_k = min(half_a // (base_m * itemsize), half_b // (base_n * itemsize), 256) // max(width, SIDE)
+            base_k = min(half_a // base_m, half_b // base_n, 256) // max(width, SIDE)
             if base_k and base_m * base_n * 4 <= spec.space_bytes[Space.L0C]:
                 bases.append((base_m, base_n, base_k * max(width, SIDE)))
     return bases
@@ -182,7 +214,7 @@ def _whole(size: int, side: int = SIDE) -> int:
 
 def _price(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> tuple[float, int]:
     """Return the cycles of the busiest core (the slowest of Mmad, LoadData and copies), and the bytes from GM."""
-    itemsize, rates = dtype.itemsize, spec.local_copy_bytes_per_cycle
+    rates = spec.local_copy_bytes_per_cycle
     m, n, k = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
     tiles_m, tiles_n = -(-m // tiling.base_m), -(-n // tiling.base_n)
     rows, columns, depth = -(-m // SIDE), -(-n // SIDE), -(-k // k0(dtype))
@@ -190,11 +222,11 @@ def _price(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> tuple[float,
     a, b = tiles_n * rows * depth * FRACTAL, tiles_m * columns * depth * FRACTAL
     load = a / rates[Space.L1, Space.L0A] + b / rates[Space.L1, Space.L0B]
     waste = 0
-    if any(size * itemsize % LINE for size in (tiling.n, tiling.base_n, n if tiling.blocks_n > 1 else 0)):
+    if any(bytes_of(dtype, size) % LINE for size in (tiling.n, tiling.base_n, n if tiling.blocks_n > 1 else 0)):
         waste = LINE  # bytes for each row of B
-    one = tiles_n * m * k * itemsize + tiles_m * k * (n * itemsize + tiles_n * waste)
+    one = tiles_n * bytes_of(dtype, m * k) + tiles_m * k * (bytes_of(dtype, n) + tiles_n * waste)
     down, across = _tiles(tiling.m, m, tiling.base_m), _tiles(tiling.n, n, tiling.base_n)
-    all_ = across * tiling.m * k * itemsize + down * k * (tiling.n * itemsize + across * waste)
+    all_ = across * bytes_of(dtype, tiling.m * k) + down * k * (bytes_of(dtype, tiling.n) + across * waste)
     copies = max(one / spec.l1_read_gbps, all_ / spec.l2_gbps) * spec.mhz / 1000
     return max(mmad, load, copies), all_
 
@@ -207,8 +239,7 @@ def _tiles(size: int, part: int, base: int) -> int:
 
 def _with_buffers(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> TCubeTiling:
     """Return *tiling* with double buffers where they fit, and as many pieces for each copy as L1 has room for."""
-    itemsize = dtype.itemsize
-    a, b = tiling.base_m * tiling.base_k * itemsize, tiling.base_n * tiling.base_k * itemsize
+    a, b = (bytes_of(dtype, side * tiling.base_k) for side in (tiling.base_m, tiling.base_n))
     c = tiling.base_m * tiling.base_n * 4
     space = spec.space_bytes
     room = space[Space.L1] - (tiling.base_n * 4 + 64 if tiling.is_bias else 0)

@@ -1,14 +1,14 @@
 """The cube: Mmad multiplies fractals in L0A and L0B into L0C. `loads` fills L0A and L0B, `fixpipe` empties L0C.
 
-A fractal is 512 bytes: 16 rows of 32 bytes, of k0 elements each (half and bfloat16 16, float 8, int8 32). Each memory
-holds its fractals in an order of its own:
+A fractal is 512 bytes: 16 rows of 32 bytes, of k0 elements each (half and bfloat16 16, float 8, int8 32, int4b_t 64).
+Each memory holds its fractals in an order of its own:
 
     L1   Nz  columns of fractals, one below the other; rows within
     L0A  Zz  rows of fractals, one beside the other; rows of A within
     L0B  Zn  rows of fractals, along k; each holds 16 columns of B, k0 elements long
     L0C  Nz  16 x 16 fractals of float or int32
 
-Half and bfloat16 are multiplied exactly and summed in float; int8 in int32, which wraps.
+Half and bfloat16 are multiplied exactly and summed in float; int8 and int4b_t in int32, which wraps.
 """
 
 from collections.abc import Callable, Hashable
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import CoreType, Pipe, Space
+from device_model.aicore.core.packed import bytes_of, elements_in, int4b_t, unpack
 from device_model.aicore.core.program import Flow
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.cube.unit_flags import UnitFlags
@@ -87,7 +88,19 @@ class CubePlan(NamedTuple):
 class CubeUnit:
     """The plans of a cube core, by their operands and parameters (see `vector.unit`), its unit flags and factors."""
 
-    __slots__ = ("core", "fmatrix", "hf32", "hf32_trans", "load_padding", "plans", "quant_pre", "unit_flags")
+    __slots__ = (
+        "core",
+        "fmatrix",
+        "hf32",
+        "hf32_trans",
+        "load_padding",
+        "nz2nd",
+        "plans",
+        "pre_quant",
+        "quant_pre",
+        "sparse_indices",
+        "unit_flags",
+    )
 
     def __init__(self, core: Core) -> None:
         if core.core_type is not CoreType.AIC:
@@ -103,6 +116,9 @@ class CubeUnit:
         self.hf32_trans = HF32TransMode.NEAREST_EVEN
         self.fmatrix: tuple[int, int, tuple[int, int, int, int]] | None = None  # what SetFmatrix has set
         self.load_padding: float = 0  # what SetLoadDataPaddingValue has set
+        self.nz2nd: tuple[int, int, int] | None = None  # what SetFixpipeNz2ndFlag has set
+        self.pre_quant: float | None = None  # what SetFixpipePreQuantFlag has set
+        self.sparse_indices: Array | None = None  # what LoadDataWithSparse has loaded
 
     def issue(self, key: Hashable, make: Callable[[], CubePlan]) -> None:
         """Issue the plan of *key*; *make* makes it the first time."""
@@ -138,7 +154,7 @@ def cube_unit() -> CubeUnit:
 
 def k0(dtype: np.dtype[Any]) -> int:
     """Return the number of elements in a row of a fractal."""
-    return ROW // dtype.itemsize
+    return elements_in(dtype, ROW)
 
 
 def fractals(size: int, side: int = SIDE) -> int:
@@ -149,7 +165,7 @@ def fractals(size: int, side: int = SIDE) -> int:
 # Mmad
 
 # Type of the factors -> type of the sums.
-PRODUCTS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32"}
+PRODUCTS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32", "int4": "int32"}
 
 
 def Mmad(
@@ -164,9 +180,10 @@ def Mmad(
     with unit flags.
 
     Args:
-        dst: The result in L0C (CO1), m x n in Nz: float32, or int32 for int8. It starts at a multiple of 1024 bytes.
-        fm: The left factor in L0A (A2), m x k in Zz: half, bfloat16, float32 or int8. With m of 1 the card reads it as
-            a vector: k elements in a row, and no fractals.
+        dst: The result in L0C (CO1), m x n in Nz: float32, or int32 for int8 and int4b_t. It starts at a multiple of
+            1024 bytes.
+        fm: The left factor in L0A (A2), m x k in Zz: half, bfloat16, float32, int8 or int4b_t. With m of 1 the card
+            reads it as a vector: k elements in a row, and no fractals.
         filter: The right factor in L0B (B2), k x n in Zn, of the type of *fm*. Both start at multiples of 512 bytes.
         bias_and_params: `params`, the `MmadParams`; or `bias, params` with *bias* a tensor of n elements in BT (C2),
             of the type of *dst*, which is added to each row.
@@ -230,7 +247,7 @@ def _plan_mmad(
     dtype = fm.dtype
     total = _check_mmad(dst, fm, weights, params)
     rows, columns, depth = fractals(m), fractals(n), fractals(k, k0(dtype))
-    left = k * dtype.itemsize if m == 1 else rows * depth * FRACTAL
+    left = bytes_of(dtype, k) if m == 1 else rows * depth * FRACTAL
     nbytes = left, depth * columns * FRACTAL, rows * columns * CELL
     for role, tensor, needed in (("fm", fm, nbytes[0]), ("filter", weights, nbytes[1]), ("dst", dst, nbytes[2])):
         if needed > tensor.nbytes:
@@ -246,11 +263,11 @@ def _plan_mmad(
         reads.append((bias.memory, bias.address, bias.address + n * bias.dtype.itemsize))
     elif not initial:
         reads.append(target)
-    a = (lambda: fm.view[:k].reshape(1, k)) if m == 1 else _left(fm, rows, depth, k)
+    a = (lambda: _numbers(fm, k).reshape(1, k)) if m == 1 else _left(fm, rows, depth, k)
     b = _right(weights, depth, columns, k)
     cells = dst.view[: rows * columns * SIDE * SIDE].reshape(columns, rows, SIDE, SIDE)
-    # Doubles hold sums of products of int8 exactly.
-    exact = np.dtype(np.float64 if dtype == np.int8 else np.float32)
+    # Doubles hold sums of products of integers exactly.
+    exact = np.dtype(np.float64 if total == np.int32 else np.float32)
 
     def compute() -> None:
         left, right = a().astype(exact, copy=False), b().astype(exact, copy=False)
@@ -299,12 +316,27 @@ def _check_mmad(dst: LocalTensor, fm: LocalTensor, weights: LocalTensor, params:
 def _left(fm: LocalTensor, rows: int, depth: int, k: int) -> Callable[[], Array]:
     """Return a function that reads A from its fractals."""
     width = k0(fm.dtype)
-    pieces = fm.view[: rows * depth * SIDE * width].reshape(rows, depth, SIDE, width).transpose(0, 2, 1, 3)
-    return lambda: pieces.reshape(rows * SIDE, depth * width)[:, :k]
+
+    def read() -> Array:
+        pieces = _numbers(fm, rows * depth * SIDE * width).reshape(rows, depth, SIDE, width).transpose(0, 2, 1, 3)
+        return pieces.reshape(rows * SIDE, depth * width)[:, :k]
+
+    return read
 
 
 def _right(weights: LocalTensor, depth: int, columns: int, k: int) -> Callable[[], Array]:
     """Return a function that reads B from its fractals."""
     width = k0(weights.dtype)
-    pieces = weights.view[: depth * columns * SIDE * width].reshape(depth, columns, SIDE, width).transpose(0, 3, 1, 2)
-    return lambda: pieces.reshape(depth * width, columns * SIDE)[:k]
+
+    def read() -> Array:
+        pieces = _numbers(weights, depth * columns * SIDE * width).reshape(depth, columns, SIDE, width)
+        return pieces.transpose(0, 3, 1, 2).reshape(depth * width, columns * SIDE)[:k]
+
+    return read
+
+
+def _numbers(factor: LocalTensor, count: int) -> Array:
+    """Return the first *count* elements of a factor; of int4b_t as int8."""
+    return (
+        unpack(factor.view[: bytes_of(factor.dtype, count)])[:count] if factor.dtype is int4b_t else factor.view[:count]
+    )

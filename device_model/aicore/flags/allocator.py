@@ -6,6 +6,7 @@ import numpy.typing as npt
 
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import BLOCK, TPosition
+from device_model.aicore.core.packed import bytes_of
 from device_model.aicore.core.tensors import LocalTensor, dtype_of, whole
 from device_model.kernel.findings import KernelError
 
@@ -66,7 +67,7 @@ class LocalMemAllocator:
                 f"Alloc at {position} of {self!r}", f"it lies in {position.space}: give one in this memory"
             )
         resolved, size = dtype_of(dtype), whole("Alloc: tile_size", tile_size)
-        nbytes = size * resolved.itemsize
+        nbytes = bytes_of(resolved, size)
         if size < 1 or self._next + nbytes > self._memory.size:
             raise KernelError(f"Alloc of {size} x {resolved} from {self!r}", "give it 1 or more, and what is left")
         tensor = LocalTensor(resolved, position, self._next, size)

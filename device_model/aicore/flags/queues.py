@@ -27,6 +27,7 @@ from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.machine import Core
 from device_model.aicore.core.memories import LocalMemory
 from device_model.aicore.core.names import EVENT_OF, Pipe, TPosition
+from device_model.aicore.core.packed import bytes_of, elements_in
 from device_model.aicore.core.tensors import LocalTensor, dtype_of, place
 from device_model.aicore.flags.sync import alloc_event, release_event, set_flag, wait_flag
 from device_model.kernel.findings import KernelError, KernelHangError
@@ -373,7 +374,7 @@ class TBuf:
     def Get(self, dtype: npt.DTypeLike, size: int | None = None) -> LocalTensor:
         """Return the buffer, or its first *size* elements, as a tensor of *dtype* (Ascend C: Get)."""
         resolved = dtype_of(dtype)
-        return self.GetWithOffset(self._length // resolved.itemsize if size is None else size, 0, resolved)
+        return self.GetWithOffset(elements_in(resolved, self._length) if size is None else size, 0, resolved)
 
     def GetWithOffset(self, size: int, offset: int, dtype: npt.DTypeLike) -> LocalTensor:
         """Return *size* elements of *dtype* from byte *offset* of the buffer on (Ascend C: GetWithOffset)."""
@@ -384,7 +385,7 @@ class TBuf:
             if self._memory is None:
                 raise KernelError(f"{self!r} has no memory", "give it some with TPipe.InitBuffer()")
             resolved = dtype_of(dtype)
-            nbytes = size * resolved.itemsize
+            nbytes = bytes_of(resolved, size)
             if not 0 <= offset <= offset + nbytes <= self._length:
                 raise KernelError(f"{size} x {resolved} at byte {offset} do not fit in {self!r}", "make it larger")
             tensor = place(self.position, self._memory, self._address + offset, resolved, nbytes)

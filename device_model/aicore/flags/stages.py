@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from device_model.aicore.core.machine import EVENT_IDS
 from device_model.aicore.core.names import BLOCK, EVENT_OF, Pipe, TPosition
+from device_model.aicore.core.packed import bytes_of
 from device_model.aicore.core.tensors import LocalTensor, dtype_of
 from device_model.aicore.flags.queues import TBuf, TQueBind
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
@@ -210,7 +211,7 @@ def _size_of(shapes: Shapes) -> int:
     for dtype, size in shapes:
         if size < 1:
             raise KernelError(f"a stage that fills {size} x {dtype_of(dtype)}", "a tensor has 1 element or more")
-    return sum(-(-size * dtype_of(dtype).itemsize // BLOCK) * BLOCK for dtype, size in shapes)
+    return sum(-(-bytes_of(dtype_of(dtype), size) // BLOCK) * BLOCK for dtype, size in shapes)
 
 
 def _cut(buffer: LocalTensor, shapes: Shapes) -> Tensors:

@@ -223,6 +223,14 @@ def wait_flag(core: Core, event: HardEvent, event_id: int) -> None:
         check_waits(core)
 
 
+def pass_flag(event: HardEvent) -> None:
+    """Let the destination of *event* wait for its source, with an event id of its own."""
+    event_id = AllocEventID(event)
+    SetFlag(event, event_id)
+    WaitFlag(event, event_id)
+    ReleaseEventID(event, event_id)
+
+
 def barrier_all(core: Core) -> None:
     """Stop all issue on *core* until its pipes have finished, as PipeBarrier(Pipe.ALL) does."""
     core.note(Pipe.S, Kind.BARRIER_ALL, "PipeBarrier<ALL>")

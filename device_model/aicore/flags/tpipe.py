@@ -9,6 +9,7 @@ import numpy.typing as npt
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.memories import LocalMemory
 from device_model.aicore.core.names import BLOCK, HardEvent, Space, TPosition
+from device_model.aicore.core.packed import elements_in
 from device_model.aicore.core.tensors import LocalTensor, dtype_of, whole
 from device_model.aicore.flags import sync
 from device_model.aicore.flags.bufpool import TBufPool, rounded, share_of
@@ -204,7 +205,7 @@ def PopStackBuffer(dtype: npt.DTypeLike, pos: TPosition = TPosition.VECCALC) -> 
     start, nbytes = pipe.rest(pos.space)
     if nbytes < resolved.itemsize:
         raise KernelError(f"PopStackBuffer at {pos} of {pipe!r}", f"no bytes of {pos.space} are left")
-    return LocalTensor(resolved, pos, start, nbytes // resolved.itemsize)
+    return LocalTensor(resolved, pos, start, elements_in(resolved, nbytes))
 
 
 def GetTPipePtr() -> TPipe:

@@ -23,7 +23,8 @@ from device_model.kernel.findings import KernelError
 GROUP = 8  # numbers that a repeat of Brcb takes
 
 
-def _row(name: str, role: str, row: LocalTensor, dst: LocalTensor, h: int) -> None:
+def check_row(name: str, role: str, row: LocalTensor, dst: LocalTensor, h: int) -> None:
+    """Raise KernelError unless *row* has *h* elements of the type of *dst*."""
     check_type(name, role, row, (dst.dtype.name,))
     if row.size < h:
         raise KernelError(f"{name}: {role} has {row.size} elements", f"a row has {h}")
@@ -54,7 +55,7 @@ def RmsNorm(
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
     size = checked("RmsNorm", integer(rows), integer(h), integer(h), dst, src)
-    _row("RmsNorm", "gamma", gamma, dst, size.k)
+    check_row("RmsNorm", "gamma", gamma, dst, size.k)
     pieces = pieces_of_rows("RmsNorm", tmp, dst, src, size, 1, fixed=4 * size.k, matrices=1, used=(gamma,))
     for piece in pieces:
         (blocks,) = piece.blocks
@@ -102,9 +103,9 @@ def LayerNorm(
     """
     size = checked("LayerNorm", integer(rows), integer(h), integer(h), output, input_x)
     for role, row in (("gamma", gamma), ("beta", beta)):
-        _row("LayerNorm", role, row, output, size.k)
+        check_row("LayerNorm", role, row, output, size.k)
     for role, column in (("output_mean", output_mean), ("output_variance", output_variance)):
-        _row("LayerNorm", role, column, output, size.rows)
+        check_row("LayerNorm", role, column, output, size.rows)
     used = (output_mean, output_variance, gamma, beta)
     columns = 4 * min(size.rows + GROUP, MOST_ROWS) * BLOCK if output.dtype == np.float16 else 0
     fixed = 8 * size.k + columns
@@ -237,9 +238,9 @@ def GroupNorm(
     channels, h = c // groups, c // groups * hw
     checked(name, n * groups, h, h, output, input_x)
     for role, row in (("gamma", gamma), ("beta", beta)):
-        _row(name, role, row, output, c)
+        check_row(name, role, row, output, c)
     for role, column in (("output_mean", output_mean), ("output_variance", output_variance)):
-        _row(name, role, column, output, n * groups)
+        check_row(name, role, column, output, n * groups)
     buffer = Rows(name, temporary(name, tmp, output, input_x, gamma, beta, output_mean, output_variance))
     factors, summands = (buffer.take(output.dtype, h) for _ in range(2))
     columns = [buffer.take(output.dtype, -(-channels // 16) * 16) for _ in range(2)]

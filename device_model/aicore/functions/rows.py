@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from device_model.aicore.core.blocks import ASCEND_IS_AIC
+from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import BLOCK, HardEvent, RoundMode, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
-from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.functions.scratch import temporary
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.vector.elementwise import FLOATS, Adds, Cast, typed
@@ -243,10 +244,7 @@ def Arange(dst: LocalTensor, first_value: float, diff_value: float, count: int) 
     per_block = BLOCK // dst.dtype.itemsize
     # The vector pipe, which may have used dst, comes before the scalar pipe, and after it.
     for event, writes in ((HardEvent.V_S, True), (HardEvent.S_V, False)):
-        event_id = AllocEventID(event)
-        SetFlag(event, event_id)
-        WaitFlag(event, event_id)
-        ReleaseEventID(event, event_id)
+        pass_flag(event)
         for place in range(min(per_block, count) if writes else 0):
             dst.SetValue(place, typed("Arange", first_value + place * diff_value, dst.dtype))
     for start in range(per_block, count, per_block):
@@ -284,13 +282,29 @@ def Fill(gm: GlobalTensor, size: int, value: float) -> None:
     count = min(size, FILLED // itemsize, buffer.room // BLOCK * BLOCK // itemsize)
     number = buffer.take(gm.dtype, max(count, 1))
     Duplicate(number, value, count)
-    event = AllocEventID(HardEvent.V_MTE3)
-    SetFlag(HardEvent.V_MTE3, event)
-    WaitFlag(HardEvent.V_MTE3, event)
-    ReleaseEventID(HardEvent.V_MTE3, event)
+    pass_flag(HardEvent.V_MTE3)
     for start in range(0, size, count):
         part = min(count, size - start)
         DataCopyPad(gm[start:], number, DataCopyExtParams(1, part * itemsize, 0, 0))
 
 
 InitGlobalMemory = Fill  # the older name
+
+
+def GetReduceRepeatSumSpr() -> float:
+    """Return the sum of the last ReduceSum in its form with *count* (Ascend C: GetReduceRepeatSumSpr).
+
+    The scalar pipe waits for the vector pipe, so no flag is needed. The result is a Python float.
+
+    Raises:
+        KernelError: There was no such ReduceSum, the core has no vector pipe, or the run computes no values.
+    """
+    core, unit = running(), vector_unit()
+    core.check_values("GetReduceRepeatSumSpr")
+    if unit.summed is None:
+        raise KernelError(
+            "GetReduceRepeatSumSpr without a ReduceSum", "call ReduceSum(dst, src, tmp, count) first, with no mask"
+        )
+    pass_flag(HardEvent.V_S)
+    core.scalar += core.spec.get_value
+    return unit.summed

@@ -7,7 +7,7 @@ import numpy as np
 
 from device_model.aicore.core.names import BLOCK, HardEvent
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.functions.matrices import (
     WIDTH,
     check_blocks,
@@ -202,10 +202,7 @@ def AdjustSoftMaxRes(
             f"{name} of {shape} with step_size_mode {step_size_mode}", f"max_tensor has {max_tensor.size} elements"
         )
     words = max_tensor.ReinterpretCast(np.uint16 if itemsize == 2 else np.uint32)
-    event = AllocEventID(HardEvent.V_S)
-    SetFlag(HardEvent.V_S, event)
-    WaitFlag(HardEvent.V_S, event)
-    ReleaseEventID(HardEvent.V_S, event)
+    pass_flag(HardEvent.V_S)
     rows = [row for row in range(size.rows) if int(words.GetValue(row * step)) == integer(from_)]
     for row in rows:
         Duplicate(soft_max_res[row * size.k :], to, size.k)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from device_model.aicore.core.names import BLOCK, HardEvent
 from device_model.aicore.core.tensors import LocalTensor, int32, uint32
-from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.functions.rows import Rows
 from device_model.aicore.functions.scratch import temporary
 from device_model.aicore.functions.sorting import Sort
@@ -176,8 +176,5 @@ def _extract(
 
 def _is_set(finish: LocalTensor, row: int) -> bool:
     """Read a row's byte with the scalar pipe, behind the vector pipe, which knows who wrote it."""
-    event = AllocEventID(HardEvent.V_S)
-    SetFlag(HardEvent.V_S, event)
-    WaitFlag(HardEvent.V_S, event)
-    ReleaseEventID(HardEvent.V_S, event)
+    pass_flag(HardEvent.V_S)
     return bool(finish.GetValue(row))

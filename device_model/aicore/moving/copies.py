@@ -25,8 +25,9 @@ from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.machine import LINE, Core, running
 from device_model.aicore.core.memories import POISON, Range
 from device_model.aicore.core.names import BLOCK, Pipe, Space
+from device_model.aicore.core.packed import bytes_of, elements_in, int4b_t
 from device_model.aicore.core.program import Direction, Flow, Kind
-from device_model.aicore.core.tensors import NOWHERE, GlobalTensor, LocalTensor, whole
+from device_model.aicore.core.tensors import NOWHERE, GlobalTensor, LocalTensor, int8, whole
 from device_model.kernel.findings import KernelError
 
 FB_BLOCK = 128  # bytes of a block in copies to FB
@@ -131,7 +132,11 @@ class Nd2NzParams(NamedTuple):
     dst_nz_matrix_stride: int
 
 
-def DataCopy(dst: Tensor, src: Tensor, params: "int | DataCopyParams | Nd2NzParams") -> None:
+# Forms of DataCopy that belong to another pipe, by the class of their parameters: from L0C.
+FORMS: dict[type, Callable[[Any, Any, Any], None]] = {}
+
+
+def DataCopy(dst: Tensor, src: Tensor, params: int | DataCopyParams | Nd2NzParams | tuple[Any, ...]) -> None:
     """Copy elements, blocks with gaps, or rows to fractals (Ascend C: DataCopy).
 
     Runs on MTE2 from GM, on MTE3 to GM, on MTE1 from L1 to BT or FB, and on V within UB. It waits for nothing but
@@ -141,7 +146,8 @@ def DataCopy(dst: Tensor, src: Tensor, params: "int | DataCopyParams | Nd2NzPara
         dst: The tensor to write, of the type of *src*.
         src: The tensor to read.
         params: A number of elements, rounded down to whole DataBlocks of 32 bytes; `DataCopyParams` for blocks with
-            gaps; or `Nd2NzParams` for row-major to fractal on the way from GM to L1. 0 elements copy nothing.
+            gaps; `Nd2NzParams` for row-major to fractal on the way from GM to L1; or `DataCopyCO12DstParams` from L0C
+            to GM or L1, which runs on FIX. 0 elements copy nothing.
 
     Raises:
         KernelError: No pipe copies between the two memories, the types differ, a local tensor does not begin at a
@@ -154,16 +160,20 @@ def DataCopy(dst: Tensor, src: Tensor, params: "int | DataCopyParams | Nd2NzPara
         _copy_blocks(core, dst, src, params)
     elif isinstance(params, Nd2NzParams):
         _copy_nd2nz(core, dst, src, params)
+    elif isinstance(params, tuple):
+        form = FORMS.get(type(params))
+        if form is None:
+            raise TypeError(f"DataCopy takes a number of elements or parameters of a copy, not {params!r}")
+        form(dst, src, params)
     else:
         _copy_count(core, dst, src, params)
 
 
 def _copy_count(core: Core, dst: Tensor, src: Tensor, count: int) -> None:
     pipe, path = _pipe_and_path(core, dst, src)
-    itemsize = src.dtype.itemsize
     if dst.dtype != src.dtype:
         raise KernelError(f"DataCopy from {src!r} to {dst!r}: two types", "ReinterpretCast() one, or Cast()")
-    nbytes = (count if type(count) is int else whole("DataCopy: the count", count)) * itemsize
+    nbytes = bytes_of(src.dtype, count if type(count) is int else whole("DataCopy: the count", count))
     if nbytes % BLOCK:
         nbytes = _drop_tail(core, nbytes, count, src)
     if not nbytes:
@@ -218,7 +228,7 @@ def _pipe_and_path(core: Core, dst: Tensor, src: Tensor) -> tuple[Pipe, str]:
 
 def _drop_tail(core: Core, nbytes: int, count: int, src: Tensor) -> int:
     whole = nbytes // BLOCK * BLOCK
-    dropped = (nbytes - whole) // src.dtype.itemsize
+    dropped = count - elements_in(src.dtype, whole)
     core.find(
         Rule.TAIL_DROPPED,
         f"DataCopy of {count} x {src.dtype} moves whole blocks of 32 bytes: the last {dropped} elements are not "
@@ -297,6 +307,8 @@ def DataCopyPad(
         pads, number = True, core.pad_value
     if not pads:
         left = right = 0
+    if (left or right) and dst.dtype is int4b_t:
+        raise KernelError(f"DataCopyPad of int4b_t with {padding}", "it pads whole bytes: copy as int8")
     if not 0 <= left <= BLOCK or not 0 <= right <= BLOCK:
         raise KernelError(f"DataCopyPad with {padding}", f"at most {BLOCK} bytes on each side can be padded")
     whole = -(-(left + length + right) // BLOCK) * BLOCK
@@ -410,6 +422,8 @@ def _copy_nd2nz(core: Core, dst: Tensor, src: Tensor, params: Nd2NzParams) -> No
         raise KernelError(f"DataCopy with {params} from {src!r} to {dst!r}", "ND to NZ goes from GM to L1")
     if dst.dtype != src.dtype:
         raise KernelError(f"DataCopy from {src!r} to {dst!r}: two types", "give both tensors one type")
+    if src.dtype is int4b_t:
+        dst, src, params = _as_bytes(dst, src, params)
     rows, width = params.n_value, params.d_value
     if not params.nd_num or not rows or not width:
         return
@@ -437,6 +451,20 @@ def _copy_nd2nz(core: Core, dst: Tensor, src: Tensor, params: Nd2NzParams) -> No
             partial(_to_fractal, fractal, plain),
             source.flow(Direction.READ, path, nd2nz=True),
         )
+
+
+def _as_bytes(dst: Tensor, src: Tensor, params: Nd2NzParams) -> tuple[Tensor, Tensor, Nd2NzParams]:
+    """Return a copy of int4b_t as one of its bytes."""
+    fields = "d_value", "src_nd_matrix_stride", "src_d_value", "dst_nz_matrix_stride"
+    odd = [field for field in fields if getattr(params, field) % 2]
+    if odd:
+        raise KernelError(f"DataCopy of int4b_t with {params}", f"a byte holds two elements: {odd[0]} must be even")
+    halves = {field: getattr(params, field) // 2 for field in fields}
+    assert isinstance(dst, LocalTensor)
+    assert isinstance(src, GlobalTensor)
+    source = GlobalTensor(int8).SetGlobalBuffer(src.GetPhyAddr())
+    source.bypass_l2 = src.bypass_l2
+    return dst.ReinterpretCast(int8), source, params._replace(**halves)
 
 
 def _column(tensor: Tensor, offset: int, rows: int, down: int) -> Range:

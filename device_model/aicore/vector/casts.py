@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore.core.names import RoundMode
-from device_model.aicore.core.tensors import bfloat16, float32, half
+from device_model.aicore.core.packed import int4b_t, pack
+from device_model.aicore.core.tensors import bfloat16, float32, half, int8
 
 Array = npt.NDArray[Any]
 Double = npt.NDArray[np.float64]
@@ -26,6 +27,8 @@ CEIL, ROUND, TRUNC, ODD = RoundMode.CAST_CEIL, RoundMode.CAST_ROUND, RoundMode.C
 _NEAREST = (RINT, FLOOR, CEIL, ROUND, TRUNC)
 _ANY = (NONE, *_NEAREST)
 
+INT4 = -8, 7  # the least and the largest int4b_t
+
 # (source type, destination type) -> modes, on Atlas A2 and A3.
 CASTS: dict[tuple[str, str], tuple[RoundMode, ...]] = {
     ("float16", "float32"): (NONE,),
@@ -33,6 +36,7 @@ CASTS: dict[tuple[str, str], tuple[RoundMode, ...]] = {
     ("float16", "int16"): _NEAREST,
     ("float16", "int8"): _ANY,
     ("float16", "uint8"): _ANY,
+    ("float16", "int4"): _ANY,
     ("float32", "float32"): _NEAREST,
     ("float32", "float16"): (*_ANY, ODD),
     ("float32", "bfloat16"): _NEAREST,
@@ -43,6 +47,7 @@ CASTS: dict[tuple[str, str], tuple[RoundMode, ...]] = {
     ("bfloat16", "int32"): _NEAREST,
     ("uint8", "float16"): (NONE,),
     ("int8", "float16"): (NONE,),
+    ("int4", "float16"): (NONE,),
     ("int16", "float16"): _ANY,
     ("int16", "float32"): (NONE,),
     ("int32", "float32"): _ANY,
@@ -55,7 +60,12 @@ CASTS: dict[tuple[str, str], tuple[RoundMode, ...]] = {
 
 
 def cast(x: Array, dtype: np.dtype[Any], mode: RoundMode) -> Array:
-    """Return *x* as *dtype*, rounded by *mode*; the pair of types and the mode must be in CASTS."""
+    """Return *x* as *dtype*, rounded by *mode*; the pair of types and the mode must be in CASTS.
+
+    Of int4b_t it gives the bytes; numbers of this type come unpacked, as int8.
+    """
+    if dtype is int4b_t:
+        return pack(np.clip(_to_integer(x, int8, mode), *INT4))
     if dtype.kind in "iu":
         return _to_integer(x, dtype, mode)
     if x.dtype == dtype:

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from device_model.aicore.core.names import RoundMode
+from device_model.aicore.core.packed import int4b_t, unpack
 from device_model.aicore.core.tensors import LARGEST, LocalTensor
 from device_model.aicore.core.unknown import Unknown
 from device_model.aicore.vector.casts import CASTS, cast
@@ -29,6 +30,7 @@ from device_model.aicore.vector.masks import (
     UnaryRepeatParams,
     counted,
     frozen,
+    in_pairs,
     strided,
 )
 from device_model.aicore.vector.math import (
@@ -79,6 +81,13 @@ def access_of(itemsize: int, lanes: int, count: Mask, repeat_time: int | None, s
     return strided(itemsize, lanes, count, repeat_time, *strides)
 
 
+def _access(tensor: LocalTensor, lanes: int, count: Mask, repeat_time: int | None, strides: Strides) -> Access:
+    """Do as `access_of` for *tensor*; of int4b_t it is the access to its bytes, of which one has two elements."""
+    if tensor.dtype is not int4b_t:
+        return access_of(tensor.dtype.itemsize, lanes, count, repeat_time, strides)
+    return access_of(1, lanes // 2, in_pairs(count, lanes), repeat_time, strides)
+
+
 def elementwise(
     unit: VectorUnit,
     name: str,
@@ -96,9 +105,9 @@ def elementwise(
         check_count(name, count)
     lanes = lanes_of(dst, *sources)
     try:
-        written = access_of(dst.dtype.itemsize, lanes, count, repeat_time, dst_strides)
+        written = _access(dst, lanes, count, repeat_time, dst_strides)
         reads = [
-            (tensor, access_of(tensor.dtype.itemsize, lanes, count, repeat_time, each))
+            (tensor, _access(tensor, lanes, count, repeat_time, each))
             for tensor, each in zip(sources, strides, strict=True)
         ]
     except KernelError as error:
@@ -114,7 +123,7 @@ def elementwise(
             name,
             tuple((tensor.address, access) for tensor, access in reads),
             (dst.address, written),
-            whole=written.size == written.repeats * lanes,
+            whole=written.size == written.repeats * (lanes // 2 if dst.dtype is int4b_t else lanes),
         ),
         tuple(part for tensor, access in reads for part in access.ranges(tensor.memory, tensor.address)),
         written.ranges(dst.memory, dst.address),
@@ -442,7 +451,8 @@ def Cast(
     Runs on the vector pipe. A repeat is 256 bytes of the wider type. Values beyond the range of an integer type
     saturate; float to float rounds to whole numbers; int32 to half is multiplied by the factor of SetDeqScale, whatever
     the mode. In place, a type may become one of the same width or a narrower one, as in public kernels. The results of
-    a wider one would lie on bytes that are still to be read.
+    a wider one would lie on bytes that are still to be read. Of int4b_t, whose bytes hold two elements each, the count
+    is even, and a mask takes both elements of a byte or none.
 
     Args:
         dst: The tensor to write, in UB.
@@ -488,7 +498,10 @@ def _plan_cast(unit: VectorUnit, *key: Any) -> VectorPlan:
         raise KernelError("Cast from int32 to float16 without a factor", "call SetDeqScale(factor) first")
 
     def compute(x: Any, out: Any) -> None:
-        out[...] = x.astype(np.float64) * scale if scaled else cast(x, dtype, round_mode)
+        if scaled:
+            out[...] = x.astype(np.float64) * scale
+        else:
+            out[...] = cast(unpack(x) if src.dtype is int4b_t else x, dtype, round_mode)
 
     return elementwise(unit, "Cast", compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
 

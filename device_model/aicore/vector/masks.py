@@ -226,6 +226,26 @@ def active_lanes(mask: Mask, lanes: int) -> Indices:
     return np.array([lane for lane in range(lanes) if bits >> lane & 1])
 
 
+def in_pairs(mask: Mask, lanes: int) -> Mask:
+    """Return a mask of elements of 4 bits as one of their bytes; it takes both elements of a byte or none."""
+    if isinstance(mask, Counter):
+        return Counter(_half(mask.elements))
+    if isinstance(mask, int):
+        return _half(mask)
+    taken = np.zeros(lanes, bool)
+    taken[active_lanes(mask, lanes)] = True
+    first, second = taken.reshape(-1, 2).T
+    if (first != second).any():
+        raise KernelError(f"the mask {mask} of int4b_t", "a byte holds two elements: take both lanes of it or none")
+    return (sum(1 << int(byte) for byte in np.flatnonzero(first)),)
+
+
+def _half(elements: int) -> int:
+    if elements % 2:
+        raise KernelError(f"{elements} elements of int4b_t", "a byte holds two of them: give an even number")
+    return elements // 2
+
+
 @cache
 def results(itemsize: int, repeats: int, each: int, distance: int, pick: tuple[int, ...] | None = None) -> Access:
     """Return the access of a reduction's results: *each* elements per repeat, repeats *distance* elements apart.

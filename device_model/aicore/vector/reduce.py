@@ -25,9 +25,9 @@ from device_model.aicore.vector.unit import (
     check_count,
     check_reach,
     check_type,
-    issue,
     lanes_of,
     plain_cost,
+    vector_unit,
 )
 from device_model.kernel.findings import KernelError
 
@@ -186,7 +186,11 @@ def _whole(
         planned.startup = 0
         return planned
 
-    issue((name, dst, src, tmp, mask, repeat_time, src_rep_stride, outputs), plan)
+    unit = vector_unit()
+    planned = unit.plan_of((name, dst, src, tmp, mask, repeat_time, src_rep_stride, outputs), plan)
+    unit.issue(planned, planned.compute)
+    if name == "ReduceSum" and repeat_time is None:
+        unit.summed = float(dst.view[0])
 
 
 def _rest(unit: VectorUnit, name: str, results: int, outputs: int) -> int:

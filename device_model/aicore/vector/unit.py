@@ -20,6 +20,7 @@ from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import BLOCK, CoreType, Pipe, Space
+from device_model.aicore.core.packed import elements_in, int4b_t
 from device_model.aicore.core.program import Instruction
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.banks import Conflict, Operand, steady_cycles
@@ -69,7 +70,7 @@ class VectorPlan:
 class VectorUnit:
     """The plans of a core's vector pipe, and those that may be in flight."""
 
-    __slots__ = ("_dependent", "_in_flight", "core", "deq_scale", "merged", "plans", "scratch")
+    __slots__ = ("_dependent", "_in_flight", "core", "deq_scale", "merged", "plans", "scratch", "summed")
 
     def __init__(self, core: Core) -> None:
         if core.core_type is not CoreType.AIV:
@@ -82,6 +83,7 @@ class VectorUnit:
         self.scratch: dict[Hashable, Any] = {}  # tensors in temporary buffers, for functions made of instructions
         self.deq_scale: float | None = None  # what SetDeqScale has set
         self.merged: tuple[int, int, int, int] | None = None  # what the last MrgSort has taken from each list
+        self.summed: float | None = None  # the result of the last ReduceSum with a count
         self._in_flight: deque[tuple[VectorPlan, Instruction]] = deque(maxlen=IN_FLIGHT)  # the last one first
         # plan -> earlier plan -> whether it depends on it
         self._dependent: dict[VectorPlan, dict[VectorPlan, bool]] = {}
@@ -163,9 +165,10 @@ def check_reach(name: str, role: str, tensor: LocalTensor, access: Access, align
         raise KernelError(
             f"{name}: {role} starts at byte {tensor.address} of UB", f"it must start at a multiple of {alignment}"
         )
-    if access.reach > tensor.size:
+    reach = elements_in(tensor.dtype, access.reach) if tensor.dtype is int4b_t else access.reach
+    if reach > tensor.size:
         raise KernelError(
-            f"{name}: {role} has {tensor.size} elements and the instruction reaches element {access.reach - 1}",
+            f"{name}: {role} has {tensor.size} elements and the instruction reaches element {reach - 1}",
             "check count, repeats and strides",
         )
 

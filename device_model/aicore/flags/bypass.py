@@ -1,0 +1,139 @@
+"""Scalar accesses to GM past the data cache, and the barrier that orders them.
+
+Cores use them to tell each other something through a place in GM: one writes data, calls DataSyncBarrier and writes a
+flag; another one reads the flag until it is set. Who has read the flag knows what was done before the barrier.
+"""
+
+from collections import deque
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from device_model.aicore.core.machine import LINE, Core, Token, park, running
+from device_model.aicore.core.names import Pipe
+from device_model.aicore.core.program import Kind
+from device_model.aicore.core.tensors import GlobalBuffer
+from device_model.aicore.flags.crossing import learn_token
+from device_model.aicore.flags.sync import barrier_all
+from device_model.kernel.findings import KernelError, KernelHangError
+
+
+class MemDsbT(Enum):
+    """The accesses that DataSyncBarrier waits for (Ascend C: MemDsbT)."""
+
+    ALL = 0
+    DDR = 1
+    UB = 2
+    SEQ = 3
+
+
+class _Look(NamedTuple):
+    """What a core knows of a place: how many writes there were, and how many instructions it had issued."""
+
+    writes: int
+    issued: int
+
+
+def DataSyncBarrier(arg0: MemDsbT) -> None:
+    """Let no later instruction of this core begin until its accesses to memory have ended (Ascend C: DataSyncBarrier).
+
+    The scalar pipe waits. Here it waits for all accesses, whatever *arg0* is.
+
+    Args:
+        arg0: Which memory.
+
+    Raises:
+        KernelError: *arg0* is no MemDsbT.
+    """
+    if not isinstance(arg0, MemDsbT):
+        raise KernelError(f"DataSyncBarrier({arg0!r})", "give it a MemDsbT, such as MemDsbT.DDR")
+    core = running()
+    barrier_all(core)
+    knowledge = dict(core.remote)
+    knowledge[core.index] = tuple(core.knowledge_of(Pipe.S))
+    core.crossing.mail[_fence(core)] = deque([knowledge])
+
+
+def WriteGmByPassDCache(addr: GlobalBuffer, value: int) -> None:
+    """Write an integer to GM past the data cache (Ascend C: WriteGmByPassDCache), on the scalar pipe.
+
+    Other cores see it with ReadGmByPassDCache. They then know what this core had done before its last DataSyncBarrier.
+
+    Args:
+        addr: The place; its type is that of the integer.
+        value: The integer.
+
+    Raises:
+        KernelError: *addr* is of another type, or not in GM.
+    """
+    core, at = running(), _checked("WriteGmByPassDCache", addr)
+    known = core.crossing.mail.get(_fence(core))
+    place = addr.memory.bytes[at : at + addr.dtype.itemsize].view(addr.dtype)
+
+    def store() -> None:
+        place[0] = value
+
+    span = addr.memory, at, at + addr.dtype.itemsize
+    written = core.issue(Pipe.S, "WriteGmByPassDCache", 0, core.spec.set_value, (), (span,), store)
+    addr.memory.flushed[at // LINE] = written, core.crossing
+    _writes(core, addr).append(Token((written,), known[0] if known else {}))
+
+
+def ReadGmByPassDCache(addr: GlobalBuffer) -> Any:
+    """Read an integer from GM past the data cache (Ascend C: ReadGmByPassDCache), on the scalar pipe.
+
+    A core that reads the same place again and issues nothing else in between waits for another core's write.
+
+    Args:
+        addr: The place; its type is that of the integer.
+
+    Returns:
+        The integer.
+
+    Raises:
+        KernelError: *addr* is of another type, or not in GM, or the run computes no values.
+        KernelHangError: A core reads a place again, and no other core can write it any more.
+    """
+    core, at = running(), _checked("ReadGmByPassDCache", addr)
+    core.check_values("ReadGmByPassDCache")
+    writes = _writes(core, addr)
+    looks = core.crossing.mail.setdefault(("look", core.index, addr.memory.key, at), deque([_Look(0, -1)]))
+    last: _Look = looks[0]
+    if last == (len(writes), len(core.instructions)):
+        where = f"ReadGmByPassDCache of {addr!r} at {core.site()}"
+        if not park(where, lambda: len(writes) > last.writes, can_give_up=True):
+            raise KernelHangError(
+                f"{where} waits for a write that does not come",
+                "all other cores have ended or wait: let one of them call WriteGmByPassDCache() on this place",
+            )
+    number = len(core.instructions)
+    if writes:
+        token: Token = writes[-1]
+        if token.sets[0].core != core.index:
+            core.note(Pipe.S, Kind.CROSS_WAIT, "ReadGmByPassDCache", token.sets)
+            learn_token(core, token)
+    if len(core.instructions) == number:
+        core.issue(Pipe.S, "ReadGmByPassDCache", 0, core.spec.get_value, (), (), _nothing)
+    looks[0] = _Look(len(writes), len(core.instructions))
+    return addr.memory.bytes[at : at + addr.dtype.itemsize].view(addr.dtype)[0].item()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _fence(core: Core) -> tuple[object, ...]:
+    return "fence", core.index
+
+
+def _writes(core: Core, addr: GlobalBuffer) -> "deque[Any]":
+    return core.crossing.mail.setdefault(("bypass", addr.memory.key, addr.address), deque())
+
+
+def _checked(name: str, addr: GlobalBuffer) -> int:
+    if not isinstance(addr, GlobalBuffer) or not np.issubdtype(addr.dtype, np.integer):
+        raise KernelError(f"{name} of {addr!r}", "it takes a place of integers in GM: an argument x, or x + n")
+    if addr.nbytes < addr.dtype.itemsize:
+        raise KernelError(f"{name} of {addr!r}", "there is no element: it begins at the end of the argument")
+    return addr.address
