@@ -21,7 +21,7 @@ from acl_py.parts import NEEDS_MODEL, SanitizerPart, parts_of
 from acl_py.runtime.leaks import leaks_of
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, current_scope, last_error, opened, scope_var
-from acl_py.sanitizer.watch import current_watch, note_begin
+from acl_py.sanitizer.watch import current_watch, note_begin, of_verbs
 from acl_py.schedules import Effects, effects_of
 from acl_py.sites import forget_tasks, note_tasks, site_of
 from acl_py.waiting.bridge import Bridge
@@ -272,7 +272,10 @@ def _begin(options: Options) -> tuple[Simulation, Scope]:
     note_tasks(loop)
     first = runtime.device(runtime.first)
     first.uses = 1
-    return Simulation(runtime, recorder, loop), Scope(runtime, first.primary)
+    simulation = Simulation(runtime, recorder, loop)
+    for follow in of_verbs:
+        follow(simulation)
+    return simulation, Scope(runtime, first.primary)
 
 
 def _set_clock(options: Options, loop: asyncio.AbstractEventLoop) -> None:

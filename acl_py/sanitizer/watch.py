@@ -13,6 +13,7 @@ from acl_py.parts import SanitizerPart
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
+    from acl_py.simulation import Simulation
     from acl_py.trace import Trace
 
 
@@ -82,6 +83,7 @@ def _is_alive(kept: "ref[Runtime]") -> bool:
 
 _watches: list[Watch] = []  # in force, the latest last
 followers: "list[Callable[[Runtime, Trace | None], object]]" = []  # each gets every simulation that begins
+of_verbs: "list[Callable[[Simulation], object]]" = []  # each gets those that a program of verbs begins
 
 
 def note_begin(runtime: "Runtime", trace: "Trace | None") -> None:
@@ -124,3 +126,4 @@ def forget_all() -> None:
     """End all watches: in a forked process, which has no report, findings are told at once."""
     _watches.clear()
     followers.clear()
+    of_verbs.clear()
