@@ -45,6 +45,7 @@ PYTEST_DONT_REWRITE: there is no assertion to rewrite here, and this file may be
 import asyncio
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -54,8 +55,10 @@ from inspect import isasyncgenfunction, iscoroutinefunction, ismethod
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import ref
 
 import pytest
+from _pytest.outcomes import Failed
 from _pytest.runner import runtestprotocol
 
 if TYPE_CHECKING:
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     from acl_py.explore.outcomes import Outcome
     from acl_py.explore.strategies import Strategy
     from acl_py.faults import Fault
+    from acl_py.runtime.runtime import Runtime
     from acl_py.sanitizer import Finding
     from acl_py.sanitizer.reports import Report
     from acl_py.schedules import Decide
@@ -74,6 +78,7 @@ if TYPE_CHECKING:
 # pytest loads this file in every run where acl_py is installed, so acl_py is imported only when a test needs it.
 
 _T = TypeVar("_T")
+_SHOWN = 2  # findings below a traceback
 _OUTPUT = "acl_py_sanitizer"  # what a worker of xdist hands to the process that prints the summary
 
 
@@ -118,6 +123,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--cuda"):
         _put_cuda_in_place()
         config.pluginmanager.register(_Cuda(), "acl_py_cuda")
+    config.pluginmanager.register(_Explaining(config), "acl_py_explaining")
     if config.getoption("--acl-sanitize") or config.getoption("--acl-trace") is not None:
         config.pluginmanager.register(_Watching(config), "acl_py_watching")
     if config.pluginmanager.has_plugin("asyncio"):
@@ -204,6 +210,117 @@ def _schedule_text(failing: "Outcome") -> str:
     return "\n".join([*lines, f"run it again with --acl-schedule {schedule!r}"])
 
 
+class _Found(Failed):
+    """A test fails because of findings, which are its message."""
+
+
+class _Explaining:
+    """Adds to the report of a test that fails what happened in the simulation that began last.
+
+    One that began before the test, such as the session of the driver of CUDA, counts from the begin of the test on.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._sanitizes = bool(config.getoption("--acl-sanitize"))
+        self._latest: tuple[Runtime, Trace] | None = None
+        self._earlier: Callable[[], tuple[Runtime, Trace] | None] = _nothing  # it goes on, but is not kept alive
+        self._count = 0  # of the simulations of the test
+        self._since_ns = 0
+        config.add_cleanup(self._end)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Follow the simulations from here on, if anything has imported acl_py."""
+        if "acl_py" in sys.modules:
+            from acl_py.sanitizer.watch import followers
+
+            if self._follow not in followers:
+                followers.append(self._follow)
+
+    def _end(self) -> None:
+        watch = sys.modules.get("acl_py.sanitizer.watch")
+        if watch is not None and self._follow in watch.followers:
+            watch.followers.remove(self._follow)
+
+    def _follow(self, runtime: "Runtime", trace: "Trace | None") -> None:
+        self._latest = None if trace is None else (runtime, trace)
+        self._count, self._since_ns = self._count + 1, 0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        """Let what has happened so far not count."""
+        self._begin()
+        self._latest, self._count = self._latest or self._earlier(), 0
+        self._since_ns = 0 if self._latest is None else self._latest[0].host_ns
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, call: "pytest.CallInfo[None]"
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Add the section, unless the error is a message about the waits or the findings itself."""
+        report = yield
+        if report.when == "call" and report.failed and self._latest is not None and not _says_all(call.excinfo):
+            is_told = any("sanitizer" in name for name, _ in report.sections)
+            try:
+                text = self._text(*self._latest, is_told=is_told)
+            except Exception:  # the report of the test matters more
+                text = f"acl_py could not say what it waited for last:\n{traceback.format_exc()}"
+            if text:
+                report.sections.append(("acl_py", text))
+        if report.when == "teardown":
+            self._earlier = _weak(self._latest)
+            self._latest = None
+        return report
+
+    def _text(self, runtime: "Runtime", trace: "Trace", *, is_told: bool) -> str:
+        from acl_py.explain.last_waits import last_waits
+        from acl_py.findings import Findings
+
+        text = last_waits(trace, runtime.unfinished(), self._since_ns)
+        if not text:
+            return ""
+        lines = [text] if self._count <= 1 else [f"the last of {self._count:,} simulations:", text]
+        found = () if self._sanitizes else tuple(runtime.state(Findings))
+        for finding in found[:_SHOWN]:
+            lines += [f"finding: {finding}", *([f"  fix: {finding.fix}"] if finding.fix else ())]
+        if len(found) > _SHOWN:
+            lines.append(f"and {len(found) - _SHOWN:,} more findings")
+        if runtime.sanitizer is None:
+            lines.append("the sanitizer was off: pytest --acl-sanitize looks for races")
+        elif not found and not is_told:
+            lines.append("no findings of the sanitizer")
+        return "\n".join(lines)
+
+
+def _nothing() -> None:
+    """Return None."""
+
+
+def _weak(latest: "tuple[Runtime, Trace] | None") -> "Callable[[], tuple[Runtime, Trace] | None]":
+    """Return a function that gives *latest*, as long as it goes on and something else keeps it alive."""
+    if latest is None:
+        return _nothing
+    runtime_ref, trace_ref = ref(latest[0]), ref(latest[1])
+
+    def given() -> "tuple[Runtime, Trace] | None":
+        runtime, trace = runtime_ref(), trace_ref()
+        if runtime is None or trace is None or runtime.closed is not None:
+            return None
+        return runtime, trace
+
+    return given
+
+
+def _says_all(excinfo: "pytest.ExceptionInfo[BaseException] | None") -> bool:
+    """Whether the message has it all: that of findings, of a hang, or of an assertion about the run."""
+    if excinfo is None:  # a test that should fail has passed
+        return True
+    errors, module = sys.modules.get("acl_py.errors"), excinfo.traceback[-1].frame.f_globals.get("__name__", "")
+    if module in ("acl_py.explain.assertions", "acl_py.explain.golden"):
+        return True
+    return isinstance(excinfo.value, (_Found, *(() if errors is None else (errors.DeadlockError,))))
+
+
 class _Watching:
     """Watches the simulations of all tests: fails tests that have findings, and writes recordings."""
 
@@ -263,7 +380,7 @@ class _Watching:
     def _check(self) -> None:
         report = self._report()
         if report.findings:
-            pytest.fail(report.text(), pytrace=False)
+            raise _Found(report.text(), pytrace=False)
 
     def _write(self, test: str, folder: Path) -> None:
         traces: list[Trace] = self._watch.traces or []

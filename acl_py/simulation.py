@@ -21,7 +21,7 @@ from acl_py.parts import NEEDS_MODEL, SanitizerPart, parts_of
 from acl_py.runtime.leaks import leaks_of
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, current_scope, last_error, opened, scope_var
-from acl_py.sanitizer.watch import current_watch
+from acl_py.sanitizer.watch import current_watch, note_begin, of_verbs
 from acl_py.schedules import Effects, effects_of
 from acl_py.sites import forget_tasks, note_tasks, site_of
 from acl_py.waiting.bridge import Bridge
@@ -206,8 +206,7 @@ def build(options: Options) -> "tuple[Runtime, Trace | None]":
 
         card = on_card(options)
         recorder = _recorder(options, card, 0) if options.trace else None
-        if watch is not None:
-            watch.keep(card, recorder)
+        note_begin(card, recorder)
         if parts & NEEDS_MODEL:
             card.state(Findings).note("reads of unwritten bytes are not looked for on a card: the model knows them")
         if parts - NEEDS_MODEL:
@@ -223,8 +222,7 @@ def build(options: Options) -> "tuple[Runtime, Trace | None]":
         _reverse_effects(runtime, torn=effects is Effects.TORN)
     instructions = options.instructions or (watch.instructions if watch else 0)
     recorder = _recorder(options, runtime, instructions) if options.trace else None
-    if watch is not None:
-        watch.keep(runtime, recorder)
+    note_begin(runtime, recorder)
     if not options.values:
         parts = _without_bytes(runtime, parts)
     if parts or effects is not Effects.STRONG:
@@ -278,7 +276,10 @@ def _begin(options: Options) -> tuple[Simulation, Scope]:
     note_tasks(loop)
     first = runtime.device(runtime.first)
     first.uses = 1
-    return Simulation(runtime, recorder, loop), Scope(runtime, first.primary)
+    simulation = Simulation(runtime, recorder, loop)
+    for follow in of_verbs:
+        follow(simulation)
+    return simulation, Scope(runtime, first.primary)
 
 
 def _set_clock(options: Options, loop: asyncio.AbstractEventLoop) -> None:

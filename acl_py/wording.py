@@ -4,6 +4,7 @@ import re
 from functools import cache
 
 from acl_py.calls.table import all_verbs
+from acl_py.package_words import has_words, in_words_of, package_of
 from acl_py.signatures import read
 
 _VERB = re.compile(r"\b([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)*)\(")  # as in "SetDevice()"
@@ -16,10 +17,18 @@ _OTHERWISE = {  # the Python binding has other names for these than the C functi
 
 def reword(text: str, function: str = "acl") -> str:
     """Return *text* with functions in the place of verbs: "SetDevice()" becomes "acl.rt.set_device()". If the script
-    calls the *function* of CUDA's driver, such as "cuMemAlloc_v2", it becomes "cudaSetDevice()".
+    calls the *function* of CUDA's driver, such as "cuMemAlloc_v2", it becomes "cudaSetDevice()". If *function* is a
+    package, as `words_at` gives it, it has the words of that: "cuda.synchronize()".
     """
+    if has_words(function):
+        text, function = in_words_of(function, text), "cu"
     names = _of_cuda if function.startswith("cu") else _functions  # called late: a text may name no verb
     return _VERB.sub(lambda match: names().get(match[1], match[1]) + "(", text)
+
+
+def words_at(file: str, function: str) -> str:
+    """Return the words for `reword` in a program that has called *function* in *file*: that, or a package of CUDA."""
+    return (package_of(file) if function.startswith("cu") else "") or function
 
 
 def plain(name: str) -> str:

@@ -26,6 +26,9 @@ ELSEWHERE = {
     ("aicore", "result 0: 4,096 of 32,768 elements differ"): "tests/acl_py/test_compare.py",
     ("aicore", "acl-py names add_custom.cpp"): "tests/aicore/test_aicore_names.py",
     ("card/bodies", "0 of 90 operations begin before their calls"): "real times of a card",
+    ("installing", "FROM python:3.12-slim"): "needs Docker",
+    ("installing", "docker build --tag acl-py ."): "needs Docker",
+    ("sanitizer/tests", f"{'-' * 36} acl_py {'-' * 6}"): "tests/sanitizer/test_explained_failures.py",
     ("sweeps", "acl-py sweep samples/sweeps/streams_and_chunks.py "): "tests/sweeps/test_sweep_cli.py",
     ("traces/advice", "advice: all of this: 2,320.3 us -> 1,214.6 us, sti"): "tests/acl_py/advice/test_texts.py",
     (

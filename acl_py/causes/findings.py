@@ -38,7 +38,7 @@ from acl_py.trace.rows.timeline import (
     StreamStep,
     Timeline,
 )
-from acl_py.wording import reword
+from acl_py.wording import reword, words_at
 from device_model.completions import Why
 
 
@@ -155,7 +155,9 @@ class _Found:
         self.ops, self.calls = op_columns(timeline.ops), call_columns(timeline.calls)
         self.by_place: dict[tuple[Pitfall, str, str], Finding] = {}
         self.is_acl = timeline.rules == "acl"
-        self.function = next((kind.function for kind in self.calls.kinds if kind.function), "")  # of a script
+        first = next((kind for kind in self.calls.kinds if kind.function), None)
+        self.function = "" if first is None else first.function  # of a script
+        self.words = "" if first is None else words_at(first.file, first.function)
         self.is_script = self.function.startswith("acl")  # it uses the module acl
 
     @cached_property
@@ -402,7 +404,7 @@ class _Found:
         return finding
 
     def _worded(self, edit: str) -> str:
-        return reword(edit, self.function) if self.function else edit
+        return reword(edit, self.words) if self.words else edit
 
 
 def _times(row: Migration | Sleep) -> tuple[int, int]:

@@ -13,13 +13,19 @@ def notebooks_command(
     no_solutions: Annotated[
         bool, typer.Option("--no-solutions", help="Leave out the folder with the solutions of the exercises.")
     ] = False,
+    graded: Annotated[
+        bool,
+        typer.Option(
+            "--nbgrader", help="Make each exercise a cell for the student and a locked check for a point, for nbgrader."
+        ),
+    ] = False,
 ) -> None:
     """Write the notebooks of the course, with their solutions, as .ipynb. Files with the same cells are kept."""
     from acl_py.teaching import files  # imported here, because no other command needs notebooks
     from acl_py.teaching.mistakes import NotebookError
 
     try:
-        written = files.write(folder, solutions=not no_solutions)
+        written = files.write(folder, solutions=not no_solutions, graded=graded)
     except NotebookError as error:
         complain(str(error))
         raise typer.Exit(1) from error

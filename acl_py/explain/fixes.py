@@ -24,6 +24,7 @@ from acl_py.explain.records import Move, misplaced, moved
 from acl_py.explain.rewrites import REWRITTEN, rewritten
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.findings import Access, Finding, Kind, Trial
+from acl_py.package_words import package_of
 from acl_py.programs.format import STEP, Program, ProgramError
 from acl_py.programs.replay import Replay
 from acl_py.wording import reword
@@ -120,8 +121,7 @@ class Fixer:
                 continue
             left = self._missing(answer.run.findings)
             if lines not in left:
-                how = reword(how, finding.fix) if finding.fix.startswith(("acl.", "cuda")) else how
-                return self._gone(answer, left, how)
+                return self._gone(answer, left, reword(how, words) if (words := _words_of(finding)) else how)
             problems.append("the finding is still there")
         return Trial(problems[0])
 
@@ -335,6 +335,13 @@ def _in_order_of_calls(case: Case, run: Replay) -> Case:
 def _lines_of(finding: Finding) -> Lines:
     first, second = finding.sites
     return first, second
+
+
+def _words_of(finding: Finding) -> str:
+    """Return the words of the script that *finding* is about, for `reword`; "" for a program of verbs."""
+    if finding.fix.startswith(("acl.", "cuda")):
+        return finding.fix
+    return "" if finding.fix.startswith("record on ") else package_of(finding.accesses[0].file)
 
 
 def _number(line: str) -> int:

@@ -38,7 +38,7 @@ from acl_py.programs.format import STEP, Program, Step
 from acl_py.recorded import not_known
 from acl_py.trace.rows.reading import site_of_call
 from acl_py.trace.rows.timeline import Operation, StreamStep, Timeline
-from acl_py.wording import reword
+from acl_py.wording import reword, words_at
 from device_model.kernel.ranges import MOST
 
 MOST_PRICED = 20  # findings: each needs a run of the whole program
@@ -321,8 +321,8 @@ class _Steps:
 
     def worded(self, edit: str) -> str:
         """Return *edit* in the words of the script."""
-        function = next((call.function for call in self.timeline.calls if call.function), "")
-        return reword(edit, function) if function else edit
+        first = next((call for call in self.timeline.calls if call.function), None)
+        return edit if first is None else reword(edit, words_at(first.file, first.function))
 
     def at(self, at_ns: int) -> list[Step]:
         """Return the steps whose calls queued something at *at_ns*: at their ends, or while they lasted."""

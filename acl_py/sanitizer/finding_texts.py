@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from acl_py.findings import Access, Span, access_at
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
 from acl_py.sites import called_function
-from acl_py.wording import freeing, reword
+from acl_py.wording import freeing, reword, words_at
 from device_model.collectives.cliques import Communicator
 from device_model.contexts import Context
 from device_model.errors import listed
@@ -81,7 +81,7 @@ def subject_of(access: Access) -> str:
 
 def edge_of(earlier: Use, later: Use) -> tuple[str, str]:
     """Return the edge that is missing between two accesses, in words, and what to do, as code."""
-    function = called_function(earlier.site, "") or called_function(later.site, "")  # of acl or CUDA, in a script
+    function = _words(earlier.site) or _words(later.site)  # of acl or CUDA, in a script
     before, behind = _stream_of(earlier), _stream_of(later)
     if before is None:
         what = "access" if behind is None else "operation"
@@ -103,6 +103,11 @@ def edge_of(earlier: Use, later: Use) -> tuple[str, str]:
     )
 
 
+def _words(site: object) -> str:
+    """Return the words of the script that made a call at *site*, for `reword`; "" for a program of verbs."""
+    return words_at(getattr(site, "file", ""), called_function(site, ""))
+
+
 def take_out(again: Access) -> str:
     """Return the fix of a call that ends a life a second time."""
     return f"take out {again.what} at {again.site}"
@@ -121,9 +126,11 @@ def write_first(spans: Sequence[Span], reader: Access, space: Space) -> str:
 
 def end_behind(ender: str, names: Sequence[str], made: object, last: Use | None) -> str:
     """Return the fix of a leak: what to call, and behind which line, if the *last* use is known."""
-    if maker := called_function(made, ""):
-        ender = freeing(maker) or reword(f"{ender}(", maker).removesuffix("(")
-    call = f"{ender}({', '.join(map(repr, names)) or f'what {made} made'})"
+    given = ", ".join(map(repr, names)) or f"what {made} made"
+    maker = called_function(made, "")
+    call = f"{freeing(maker)}({given})" if freeing(maker) else f"{ender}({given})"
+    if maker:
+        call = reword(call, _words(made))
     if last is None:
         return f"{call} before the program ends"
     return f"{call} after {last.site}" if last.stream is None else f"{call} when the work of {last.site} is over"

@@ -3,7 +3,7 @@
 `acl-py run`, the pytest plugin and the tests of samples use it. So a program needs no change to be sanitized.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import ref
@@ -13,6 +13,7 @@ from acl_py.parts import SanitizerPart
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
+    from acl_py.simulation import Simulation
     from acl_py.trace import Trace
 
 
@@ -81,6 +82,17 @@ def _is_alive(kept: "ref[Runtime]") -> bool:
 
 
 _watches: list[Watch] = []  # in force, the latest last
+followers: "list[Callable[[Runtime, Trace | None], object]]" = []  # each gets every simulation that begins
+of_verbs: "list[Callable[[Simulation], object]]" = []  # each gets those that a program of verbs begins
+
+
+def note_begin(runtime: "Runtime", trace: "Trace | None") -> None:
+    """Tell the watch in force and all followers that a simulation begins."""
+    watch = current_watch()
+    if watch is not None:
+        watch.keep(runtime, trace)
+    for follow in followers:
+        follow(runtime, trace)
 
 
 def current_watch() -> Watch | None:
@@ -113,3 +125,5 @@ def watching(parts: frozenset[SanitizerPart], *, keeps_traces: bool = False) -> 
 def forget_all() -> None:
     """End all watches: in a forked process, which has no report, findings are told at once."""
     _watches.clear()
+    followers.clear()
+    of_verbs.clear()

@@ -17,6 +17,7 @@ notebooks for Jupyter; nothing else in acl_py uses this package.
     card("free-busy"), model("free-busy")     what an NVIDIA H200 did with a program, and what its model does
     await run(main, device="h200")            a program with a loop of its own, as a script has
     exercise(solved, "1,080 us")              the verdict on an exercise
+    is_solved()                               whether the last one is solved: assignments of nbgrader ask for it
 """
 
 from acl_py.teaching.measured import Measured as Measured
@@ -35,6 +36,7 @@ from acl_py.teaching.predictions import predict_table as predict_table
 from acl_py.teaching.scripts import run as run
 from acl_py.teaching.texts import exercise as exercise
 from acl_py.teaching.texts import findings as findings
+from acl_py.teaching.texts import is_solved as is_solved
 from acl_py.teaching.texts import price as price
 from acl_py.teaching.texts import report as report
 from acl_py.trace.views.colours import COLOURS as COLOURS

@@ -4,6 +4,8 @@ A notebook is stored as text, in the percent format of jupytext. Beside it lies 
 and in the folder `solutions` the solutions of its exercises.
 """
 
+import ast
+import copy
 import json
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,8 +29,9 @@ def texts() -> list[Path]:
     return sorted(folder().glob("[0-9]*_*.py"), key=lambda file: int(file.name.partition("_")[0]))
 
 
-def write(target: Path, *, solutions: bool = True) -> list[Path]:
-    """Write the notebooks into the folder *target* as `.ipynb`, with *solutions* in a folder of their own.
+def write(target: Path, *, solutions: bool = True, graded: bool = False) -> list[Path]:
+    """Write the notebooks into the folder *target* as `.ipynb`, with *solutions* in a folder of their own. If *graded*,
+    they are assignments of nbgrader, as `with_grades` makes them.
 
     A file that is there already, with the same cells, stays as it is: it may have outputs. Return what was written.
 
@@ -42,7 +45,7 @@ def write(target: Path, *, solutions: bool = True) -> list[Path]:
     if solutions:
         of_solutions = {file.parent / "solutions" / file.name: text for file, text in sources.items()}
         sources |= {file: text.parent / "solutions" / text.name for file, text in of_solutions.items()}
-    books = {file: _book(text) for file, text in sources.items()}
+    books = {file: _book(text, graded=graded) for file, text in sources.items()}
     there = [file for file in books if file.exists()]
     changed = [str(file) for file in there if not _has_cells_of(file, books[file])]
     if changed:
@@ -57,13 +60,48 @@ def write(target: Path, *, solutions: bool = True) -> list[Path]:
     return written
 
 
-def _book(text: Path) -> Any:
+def _book(text: Path, *, graded: bool) -> Any:
     """Return the notebook that *text* is; it does not ask Jupyter to keep a text beside it."""
     book = _jupytext().read(text)
     book.metadata.pop("jupytext", None)
+    if graded:
+        book.cells = [part for cell in book.cells for part in with_grades(cell)]
+        for number, cell in enumerate((each for each in book.cells if "nbgrader" in each.metadata), 2):
+            cell.metadata["nbgrader"]["grade_id"] += f"_{number // 2}"
     for number, cell in enumerate(book.cells, 1):
         cell["id"] = f"cell-{number}"  # by default random, and so different in each copy
     return book
+
+
+def with_grades(cell: Any) -> list[Any]:
+    """Return what nbgrader makes an assignment of. For a *cell* with an exercise these are a cell that a student
+    changes, and a locked one that checks it, for a point. Other cells stay as they are.
+
+    The student's part ends with the function, or the value, whose name begins with "mine" or "my_".
+    """
+    if "exercise" not in cell.metadata.get("tags", ()):
+        return [cell]
+    lines = cell.source.splitlines(keepends=True)
+    tree = compile(cell.source, "exercise", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    end = max(each.end_lineno for each in tree.body if _name_of(each).startswith(("mine", "my_")))
+    check = "".join(lines[end:]).strip("\n")
+    parts = "".join(lines[:end]).strip("\n"), f"{check}\n\nassert teaching.is_solved()"
+    cells = [copy.deepcopy(cell) for _ in parts]
+    for each, source, (name, of_student) in zip(cells, parts, (("exercise", True), ("check", False)), strict=True):
+        points = {} if of_student else {"points": 1}
+        each.source = source
+        each.metadata["nbgrader"] = {
+            "grade": not of_student, "solution": of_student, "locked": not of_student, "task": False,
+            "grade_id": name, "schema_version": 3, "cell_type": "code", **points,
+        }  # fmt: skip
+    return cells
+
+
+def _name_of(statement: ast.stmt) -> str:
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
+            return name
+    return ""
 
 
 def _has_cells_of(file: Path, book: Any) -> bool:

@@ -58,4 +58,14 @@ def findings(sim: Simulation) -> None:
 
 def exercise(solved: bool, text: str) -> None:
     """Print the verdict on an exercise, with *text*: what came out."""
+    global _is_solved
+    _is_solved = bool(solved)
     print(f"{'solved' if solved else 'not yet'}: {text}")
+
+
+def is_solved() -> bool:
+    """Return the verdict on the exercise that was checked last; False if there is none."""
+    return _is_solved
+
+
+_is_solved = False

@@ -36,8 +36,10 @@ from acl_py.compat.acl.hanging import View
 from acl_py.compat.cuda import standing, switching
 from acl_py.errors import DeadlockError, full_text
 from acl_py.late_imports import imported
+from acl_py.sanitizer.watch import of_verbs
 from acl_py.sites import PACKAGE
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock, reads_clock
+from acl_py.tools.own_simulations import OwnSimulations
 
 if TYPE_CHECKING:
     from acl_py.sanitizer.watch import Watch
@@ -127,7 +129,9 @@ def run(
         install_at_import(on_hang=hanging.end_process, **options)
     driver = switching.driver_of_script() if is_simulated else nullcontext()
     with driver, standing.watching(), _told_of_unawaited() as unawaited:
-        hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
+        own = OwnSimulations(frozenset() if sanitized is None else sanitized.watch.parts)
+        of_verbs.append(own.follow)
+        hanging.views[:] = [own.show, *([] if sanitized is None else [partial(_show_findings, sanitized)]), *views]
         if clock is Clock.REAL:
             hanging.views.insert(0, partial(_tell_clock, main))
         hanging.recording[:] = [] if watch is None else [watch]

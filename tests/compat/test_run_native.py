@@ -105,3 +105,29 @@ def test_a_device_that_there_is_not_is_refused_before_the_program_runs(tmp_path)
     done = run(tmp_path, 'print("ran")', "--what-if", "device=H100")
     assert (done.returncode, done.stdout) == (2, "")
     assert "did you mean h200?" in " ".join(done.stderr.replace("│", "").split())
+
+
+def test_a_program_of_verbs_has_the_summary_that_scripts_have(tmp_path):
+    """That of its last simulation. If the sanitizer looks for leaks, its report has them."""
+    program = """\
+        import acl_py as acl
+
+        async def main(nbytes):
+            stream, buffer = await acl.CreateStream(name="fills"), await acl.Malloc(nbytes)
+            await acl.MemsetAsync(buffer, nbytes, 0, nbytes, stream)
+            await acl.SynchronizeStream(stream)
+
+        acl.run(main, 64, device="tiny")
+        acl.run(main, 4096, device="tiny")
+        """
+    summary = """\
+acl-py: the last of 2 simulations: tiny, rules cuda: 9.1 us of simulated time
+  cores of device 0: 1 operation, 4.1 us (45 % of the time), 4,096 bytes
+  stream 'fills' of device 0: 1 operation, 4.1 us (45 % of the time), 4,096 bytes
+  host: 4 calls, 6.1 us in 1 synchronisation
+    SynchronizeStream() at program.py:6: once, 6.1 us
+"""
+    leak = "  leak: 1 allocation of device memory, 4.0 KiB, never freed, made at program.py:4\n"
+    assert run(tmp_path, program).stderr == summary + leak
+    assert run(tmp_path, program, "--sanitize").stderr.startswith(f"{summary}acl-py: the sanitizer found 2 findings")
+    assert run(tmp_path, "import acl_py\n").stderr == ""

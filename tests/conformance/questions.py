@@ -45,7 +45,7 @@ def _page(part, topics):
     ]
     for title in part.sections:
         intro = fill(topics[title]["intro"], 120, break_on_hyphens=False)
-        lines += ["", f"## {title}", "", intro, "", HEADING]
+        lines += ["", f"## {title}", "", intro, *(["", HEADING] if topics[title]["answers"] else [])]
         for ids, *answer in topics[title]["answers"]:
             lines += [_row(documents[id_], *answer) for id_ in ids]
     return "\n".join([*lines, ""])

@@ -3,11 +3,13 @@
 import json
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from acl_py import teaching
 from acl_py.cli import app
 from acl_py.teaching import files
 
@@ -99,3 +101,38 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch):
     done = CliRunner().invoke(app, ["notebooks", str(tmp_path / "course")])
     assert (done.exit_code, done.stderr) == (1, "Notebooks need jupytext: pip install 'acl-py[notebooks]'\n")
     assert not (tmp_path / "course").exists()
+
+
+def test_assignments_of_nbgrader_have_a_part_for_the_student_and_a_locked_check(course, tmp_path):
+    """All cells together are those of the course; nbgrader's own check is made where it is installed."""
+    course("plain", "--no-solutions")
+    assert course("graded", "--no-solutions", "--nbgrader").exit_code == 0
+    for name in NAMES:
+        plain, graded = (json.loads(Path(each, f"{name}.ipynb").read_text("utf-8")) for each in ("plain", "graded"))
+        cells = [each for each in graded["cells"] if "nbgrader" in each["metadata"]]
+        grades = [each["metadata"]["nbgrader"] for each in cells]
+        assert [each["grade_id"] for each in grades] == [
+            f"{part}_{number}" for number in (1, 2, 3) for part in ("exercise", "check")
+        ]
+        assert [(each["solution"], each["grade"], each["locked"], each.get("points")) for each in grades] == [
+            (True, False, False, None), (False, True, True, 1),
+        ] * 3  # fmt: skip
+        for student, check in zip(cells[::2], cells[1::2], strict=True):
+            assert "teaching.exercise(" not in "".join(student["source"])
+            assert "".join(check["source"]).endswith("\n\nassert teaching.is_solved()")
+        joined = "".join("".join(each["source"]) for each in graded["cells"])
+        whole = "".join("".join(each["source"]) for each in plain["cells"])
+        assert "".join(joined.replace("assert teaching.is_solved()", "").split()) == "".join(whole.split())
+        if find_spec("nbgrader") is not None:
+            import nbformat
+            from nbgrader.nbgraderformat.v3 import MetadataValidatorV3
+
+            MetadataValidatorV3().validate_nb(nbformat.from_dict(graded))
+
+
+def test_an_assignment_asks_for_the_verdict_of_the_last_exercise():
+    verdicts = [teaching.is_solved()]
+    for solved in (True, False):
+        teaching.exercise(solved, "10 us")
+        verdicts.append(teaching.is_solved())
+    assert verdicts == [False, True, False]
