@@ -389,7 +389,7 @@ class Gate:
         self.bridges: dict[Bridge, None] = {}
         self.waiting: dict[Bridge, None] = {}  # those with waiters, in order of arrival
         self.holders: dict[object, Task | None] = {}
-        self._armed = False  # our look is in the queue
+        self.is_armed = False  # our look is in the queue
         self._quiet = 0  # empty looks in a row
         self._turns = 0  # looks since the last call
         self._solo: Task | None = None  # the task that was found to be the only one, until the loop turns
@@ -408,7 +408,7 @@ class Gate:
         self.witness: Sized = held  # what a device that runs must not see growing; see `Scheduler.run_to_wake`
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} waiting={len(self.waiting)} held={len(self.holders)} armed={self._armed}>"
+        return f"<{type(self).__name__} waiting={len(self.waiting)} held={len(self.holders)} armed={self.is_armed}>"
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -464,7 +464,7 @@ class Gate:
         """Look again from the start: a wait begins, a call was made while tasks wait, or a hold ends."""
         self._quiet = self._turns = 0
         self.vigil.start_again()
-        if not self._armed:
+        if not self.is_armed:
             self._look_next_turn()
 
     def alone(self) -> bool:
@@ -475,7 +475,7 @@ class Gate:
             return False
         this = asyncio.current_task()
         # Found before, and the loop has not turned since. Of this task: an eager child runs on top of its parent.
-        if self._armed and self._solo is this:
+        if self.is_armed and self._solo is this:
             return True
         other = self._other()
         if other is None or other.done() or other is this:
@@ -491,7 +491,7 @@ class Gate:
         """Whether any task but the caller can run."""
         if self.ready is None:
             return _another_task_can_run(self.loop)
-        return len(self.ready) > self._armed  # our own look does not count
+        return len(self.ready) > self.is_armed  # our own look does not count
 
     def is_trip_due(self) -> bool:
         """Whether the last turn of the loop is so long ago that timeouts and Ctrl-C need one."""
@@ -519,12 +519,12 @@ class Gate:
         return [*helpers, "a timer in simulated time"] if self.has_timers else helpers
 
     def _look_next_turn(self) -> None:
-        self._armed = True
+        self.is_armed = True
         self.loop.call_soon(self._look, context=self._context)
 
     def _look(self) -> None:
         """Let time pass if no task can run; called once a turn while a task waits."""
-        self._armed, self._solo = False, None
+        self.is_armed, self._solo = False, None
         if not self.is_needed:
             self._look_at_tasks()
             return
@@ -582,7 +582,7 @@ class Gate:
 
     def _look_again(self) -> None:
         self._quiet = self._turns = 0
-        if self.is_needed and not self._armed:
+        if self.is_needed and not self.is_armed:
             self._look_next_turn()
 
 

@@ -123,7 +123,7 @@ class Clock(Gate):
         self.timers = Timers()
         self._schedule = schedules.current()
         self._now_ns: Nanoseconds = int(whole_ns(loop.time())) if self._is_borrowed else 0  # where it was set last
-        self._since: float | None = None  # the real time from which on the clock moves with it
+        self.real_since: float | None = None  # the real time from which on the clock moves with it
         self._noted = 0.0  # the real time up to which it has
         self._alarm: asyncio.TimerHandle | None = None  # ends such a wait
         self._resting = False  # nothing can happen before a task makes a call or sets a timer
@@ -182,7 +182,7 @@ class Clock(Gate):
         """Return the time in seconds; the loop itself gets the real time, for its timers in real time."""
         if sys._getframe(1).f_code is _RUN_ONCE:
             return time.monotonic()
-        if self._since is not None:
+        if self.real_since is not None:
             self.note_real_time()
         # A timer that was set for a fraction of a nanosecond later has rung all the same, and its callback may check.
         return max(self.now_ns / NS, self._rung_s)
@@ -193,7 +193,7 @@ class Clock(Gate):
         """Call *callback* with *args* when *delay* seconds have passed."""
         if delay is None:
             raise TypeError("delay must not be None")
-        if self._since is not None:
+        if self.real_since is not None:
             self.note_real_time()
         now = self.now_ns
         ns = now + whole_ns(delay)
@@ -205,7 +205,7 @@ class Clock(Gate):
         """Call *callback* with *args* at the time *when*, in seconds."""
         if when is None:
             raise TypeError("when cannot be None")
-        if self._since is not None:
+        if self.real_since is not None:
             self.note_real_time()
         return self._call(self.now_ns, whole_ns(when), when, callback, args, context)
 
@@ -255,7 +255,7 @@ class Clock(Gate):
         super().enter(bridge, loop)
         bridge.began_ns = self.now_ns - bridge.host.host_ns
         self._set_horizons()
-        if not self._armed:
+        if not self.is_armed:
             self._look_next_turn()
 
     def discard(self, bridge: Bridge) -> None:
@@ -271,7 +271,7 @@ class Clock(Gate):
         """Let *cost* pass for all simulations of the loop; timers that are due meanwhile ring."""
         self.note_real_time()
         goal = self.now_ns + cost
-        if not self._armed:
+        if not self.is_armed:
             self._look_next_turn()
         turns = self._turns_of_hosts
         if self._own_hosts and turns is not None:
@@ -321,14 +321,9 @@ class Clock(Gate):
         else:
             turns.take(strand, bridge.host.scheduler, goal - bridge.began_ns)
 
-    @property
-    def is_real(self) -> bool:
-        """Whether the clock moves with real time now."""
-        return self._since is not None
-
     def look(self) -> None:
         """Look at the next turn of the loop whether time can pass."""
-        if not self._armed:
+        if not self.is_armed:
             self._look_next_turn()
 
     def let_turn_come(self, turns: "Turns") -> bool:
@@ -348,7 +343,7 @@ class Clock(Gate):
         last = until - bridge.began_ns
         assert ready is not None, f"{self!r} does not see what its loop can run"
         try:
-            while not hosts and len(ready) <= self._armed and timers.first_ns >= until:
+            while not hosts and len(ready) <= self.is_armed and timers.first_ns >= until:
                 if not heap or heap[0][0] > last:
                     return timers.first_ns > until
                 scheduler.step()
@@ -387,7 +382,7 @@ class Clock(Gate):
         if self._handle is None:
             super()._look_next_turn()
         else:
-            self._armed = True
+            self.is_armed = True
             self._queue.append(self._handle)
         self._resting = False
 
@@ -400,7 +395,7 @@ class Clock(Gate):
         return self._quiet >= self.needed or not self.vigil.outside.must_poll(self._loop)
 
     def _let_time_pass(self, spinning: bool) -> None:
-        is_waiting = self._since is not None
+        is_waiting = self.real_since is not None
         if is_waiting:
             self._take_up_real_time()
         first = self.timers.first_ns
@@ -414,7 +409,7 @@ class Clock(Gate):
             self._rest(spinning)
         elif first > now and (self.holders or self._jobs > 0 or self.vigil.outside.is_pending(self._loop)):
             self._wait_for_real(spinning)
-            self._since = self._noted if is_waiting else time.monotonic()
+            self.real_since = self._noted if is_waiting else time.monotonic()
             self._set_horizons()
         elif not spinning and self.another_can_run():  # a thread that is idle by now has called before that
             self._look_next_turn()
@@ -461,17 +456,17 @@ class Clock(Gate):
 
     def note_real_time(self) -> None:
         """Take up the real time that has passed while the loop waited for the outside, if it did, and look again."""
-        if self._since is not None:
+        if self.real_since is not None:
             self._take_up_real_time()
-            if not self._armed:
+            if not self.is_armed:
                 self._look_next_turn()
 
     def _take_up_real_time(self) -> None:
         """Let the clock stand from now on, where the real time has taken it, but no later than at the first timer."""
-        assert self._since is not None, f"{self!r} does not wait for the outside"
+        assert self.real_since is not None, f"{self!r} does not wait for the outside"
         self._noted = time.monotonic()
-        real = self.now_ns + round((self._noted - self._since) * NS)
-        self._since = None
+        real = self.now_ns + round((self._noted - self.real_since) * NS)
+        self.real_since = None
         if self._alarm is not None:
             self._alarm.cancel()
         self._set(int(min(real, self.timers.first_ns)))
@@ -504,7 +499,7 @@ class Clock(Gate):
         Called when an earlier timer is set or every call has to ask, and by calls that have asked. In between the
         horizon may be too low, and never too high.
         """
-        asks_always = self._resting or self._since is not None or len(self.bridges) > 1 or self._own_hosts > 0
+        asks_always = self._resting or self.real_since is not None or len(self.bridges) > 1 or self._own_hosts > 0
         self._horizon_ns = -1 if asks_always else min(self.timers.first_ns, END_NS + 1)
         turns = self._turns_of_hosts if self._own_hosts and len(self.bridges) == 1 else None
         for bridge in self.bridges:

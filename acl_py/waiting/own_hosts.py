@@ -31,7 +31,7 @@ from acl_py.sites import hosted, make_task, note_task
 from acl_py.waiting.host_queues import OwnHost, Queues, Way, current_host
 from device_model.completions import Nanoseconds
 from device_model.kernel.greenlets import getcurrent, greenlet
-from device_model.scheduler import check_clock
+from device_model.scheduler import END_NS, check_clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +55,8 @@ class Pause(asyncio.Future[None]):
         super().__init__(loop=strand.loop)
         self.awaited: asyncio.Future[Any] | None = None
         self._queues = strand.host.queues
+        self._strand = strand
+        strand.is_in_loop = True
         self._asyncio_future_blocking = True
 
     def add_done_callback(self, function: Callable[[Any], object], /, *, context: Context | None = None) -> None:
@@ -66,6 +68,7 @@ class Pause(asyncio.Future[None]):
     def end(self, way: Way) -> None:
         """Let the task go on."""
         if not super().done():
+            self._strand.is_in_loop = False
             self._queues.way = way
             self.set_result(None)
 
@@ -88,6 +91,7 @@ class Strand(greenlet):
         self.loop = task.get_loop()
         self.host = host
         self.pausing: Pause | None = None  # what its task awaits, once it has gone to the loop
+        self.is_in_loop = False  # its task waits there, so that another one can resume it
         self.has_turn = False
         self.to_await: Any = None  # what its own task has to await, because that is to be cancelled
         self.raised: BaseException | None = None  # with which it ended beside another one
@@ -150,8 +154,9 @@ class Strand(greenlet):
 
 
 class _Clock(Protocol):
-    @property
-    def is_real(self) -> bool: ...
+    real_since: float | None
+    is_armed: bool
+
     def arm(self) -> None: ...
     def is_trip_due(self) -> bool: ...
     def trip(self) -> None: ...
@@ -203,18 +208,21 @@ class Turns:
 
         None: the clock has to say it. The caller has no host, or real time passes.
         """
-        host, clock = getcurrent(), self.clock
-        if type(host) is not Strand or clock.is_real:
+        strand, clock, runtime = getcurrent(), self.clock, bridge.host
+        if type(strand) is not Strand or clock.real_since is not None:
             return None
-        runtime = bridge.host
         end = runtime.host_ns + cost
         if not cost:
             return end
-        check_clock(end)
-        clock.look()
-        if clock.let_devices_act(self, end + bridge.began_ns):
+        if end > END_NS:
+            check_clock(end)
+        if not clock.is_armed:
+            clock.look()
+        scheduler = runtime.scheduler
+        has_others = self.ready and scheduler.before_return is None  # then no device acts before them
+        if not has_others and clock.let_devices_act(self, end + bridge.began_ns):
             return end
-        self.take(host, runtime.scheduler, end)
+        self.take(strand, scheduler, end)
         return runtime.host_ns
 
     def strand(self) -> Strand | None:
@@ -240,7 +248,8 @@ class Turns:
                         strand.pause()
                     elif other is not strand:
                         self._change(strand, other)
-                        other.parent = self._home
+                        if other.parent is not self._home:
+                            other.parent = self._home
                         other.switch()
                 except asyncio.CancelledError as error:
                     cancelled = error
@@ -266,7 +275,7 @@ class Turns:
         if clock.is_trip_due() or not (ready or clock.let_turn_come(self)):
             return None
         strand = ready[0]
-        if strand is not self._own and (strand.pausing is None or strand.pausing.done()):
+        if strand is not self._own and not strand.is_in_loop:
             return None  # its own task is about to go on
         return ready.popleft()
 
