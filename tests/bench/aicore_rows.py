@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from collections import defaultdict
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -111,11 +112,36 @@ def predict_file(path, limit_us, out):
         (kind, str(len(each)), f"{rms(each):.1%}", f"{np.mean(each):+.1%}", f"{max(each, key=abs):+.1%}")
         for kind, each in kinds.items()
     ])  # fmt: skip
+    _show_pairs(done)
     show("Not predicted", ("row", "shape", "why"), [(op, str(shape), why) for op, shape, why in (*unknown, *left)])
     if out:
         out.write_text(json.dumps(done), encoding="utf-8")
         say(f"{len(done)} rows are in {out}")
     return not unknown
+
+
+def pairs_of(rows):
+    """Yield pairs of fair rows that differ in their words alone, and by more than 3 % on the card."""
+    alike = defaultdict(list)
+    for row in rows:
+        if str(row.get("fair", "yes")).startswith("yes"):
+            alike[tuple(str(row[name]) for name in ("kind", "shape", "dtype", "card", "cores", "how"))].append(row)
+    for each in alike.values():
+        for one, other in combinations(each, 2):
+            if one["op"] != other["op"] and abs(one["measured"] / other["measured"] - 1) > 0.03:
+                yield one, other
+
+
+def _show_pairs(rows):
+    lines, right, off = [], 0, []
+    for one, other in pairs_of(rows):
+        card, here = (one[time] / other[time] for time in ("measured", "predicted"))
+        right += (card > 1) == (here > 1)
+        off.append(abs(here / card - 1))
+        lines.append((f"{one['op']} / {other['op']}", str(one["shape"]), f"{card:.2f}", f"{here:.2f}"))
+    if lines:
+        show("Pairs that differ in one choice: ratio of their times", ("rows", "shape", "card", "here"), lines)
+        say(f"{right} of {len(lines)} pairs have the measured sign; median error of the ratio {np.median(off):.1%}")
 
 
 def _error(row):

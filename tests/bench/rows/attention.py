@@ -30,7 +30,9 @@ PUBLISHED = {  # us, by queries and keys
 }  # fmt: skip
 
 
-def attention(queries: int, keys: int, blocks: int | None = None, launches: int = 2, card: str = CARD) -> Result:
+def attention(
+    queries: int, keys: int, blocks: int | None = None, launches: int = 2, card: str = CARD, heads: int = 1
+) -> Result:
     """Run the kernel with *blocks* cores, by default one for each 128 queries; return the last of *launches* in a row.
 
     What a launch leaves in the L2 is there for the next one.
@@ -40,9 +42,9 @@ def attention(queries: int, keys: int, blocks: int | None = None, launches: int 
         sample = import_module("aicore")
     finally:
         sys.path.remove(str(SAMPLE))
-    shape, config = sample.Shape(1, queries, keys, D), sample.Config(SIDE, SIDE, STAGES)
+    shape, config = sample.Shape(heads, queries, keys, D), sample.Config(SIDE, SIDE, STAGES)
     blocks = queries // SIDE if blocks is None else blocks
-    q, k, v, out = (np.zeros((1, length, D), np.float16) for length in (queries, keys, keys, queries))
+    q, k, v, out = (np.zeros((heads, length, D), np.float16) for length in (queries, keys, keys, queries))
     args = q, k, v, out, np.zeros(config.workspace_bytes(D, blocks), np.uint8), shape, SIDE, SIDE, STAGES
     kernel, spec = sample.flash_attention, load(card).aicore
     l2 = Cache(spec.l2_bytes)
