@@ -12,7 +12,7 @@ from device_model.profile import load
 from tests.bench.aicore_rows import main, pairs_of
 from tests.bench.rows.matmuls import multiply_in_parts, runs
 from tests.bench.rows.products import Product, laid, multiply, operands, single
-from tests.bench.rows.published import HEAD_US, UnknownRowError, head_us, kernel_of, predicted
+from tests.bench.rows.published import FIRST_US, HEAD_US, MIX_US, UnknownRowError, head_us, kernel_of, predicted
 
 ROW = {
     "kind": "cube", "op": "catlass basic, B column major, L1 32x32x128", "shape": [5, 512, 96], "dtype": "float32",
@@ -101,6 +101,12 @@ def test_pairs_differ_in_words_alone_and_by_more_than_3_percent():
     assert pairs == [("tiles of 32", "tiles of 64"), ("tiles of 64", "tiles of 96")]
 
 
+def test_the_cores_of_the_shortest_launch_start_without_delay():
+    row = ROW | {"kind": "vector", "op": "TurboQuant", "shape": [8, 64], "cores": 8, "how": "profiler, mean"}
+    mean, shortest = (predicted(row | {"how": how})["predicted"] for how in ("profiler, mean", "profiler, shortest"))
+    assert mean - shortest == pytest.approx(7 * (0.07 - 0.02), abs=0.02)
+
+
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
@@ -118,9 +124,9 @@ def test_a_row_that_names_what_is_not_here_is_refused(changed, named):
         kernel_of(ROW | changed)
 
 
-def test_the_profiler_counts_a_head_for_each_type_of_core_that_waits_for_code():
+def test_the_profiler_counts_a_head_and_a_launch_of_both_types_of_core_another():
     assert head_us(ROW, 50) == HEAD_US
-    assert head_us(ROW | {"kind": "cube-int8"}, 50) == head_us(ROW | {"kind": "mixed"}, 50) == 2 * HEAD_US
+    assert head_us(ROW | {"kind": "cube-int8"}, 50) == head_us(ROW | {"kind": "mixed"}, 50) == HEAD_US + MIX_US
     assert head_us(ROW | {"kind": "vector"}, 50) == HEAD_US
     assert head_us(ROW | {"kind": "attention"}, 50) == 0
     assert head_us(ROW | {"how": "mean of 50 launches in a row"}, 50) == 0
@@ -129,7 +135,7 @@ def test_the_profiler_counts_a_head_for_each_type_of_core_that_waits_for_code():
 
 def test_the_first_launch_of_a_program_has_a_head_by_cores_and_finds_its_arguments_in_the_l2():
     row = ROW | {"op": "GEMM, PTO kernel", "shape": [256, 512, 512], "dtype": "float16", "how": "task duration"}
-    assert head_us(row, 50) == pytest.approx(3 * 17.5 / 48)
+    assert head_us(row, 50) == pytest.approx(3 * FIRST_US)
     assert head_us(row | {"how": "mean of 50 launches in a row"}, 50) == 0
     first, other = predicted(row), predicted(row | {"op": "GEMM, basic API", "how": ""})
     assert first["pipes"]["mte2"] < 0.8 * other["pipes"]["mte2"]

@@ -16,7 +16,7 @@ CHANGING = {
     "The time of a record that has not taken place", "A kernel that raises", "One that raises",
     "One that calls the runtime", "A kernel that calls the runtime", "A time-out that is over",
     "Init a second time, under ACL's rules", "The result of a future that was cancelled",
-    "A function around a coroutine function", "An answer as a truth value",
+    "A function around a coroutine function", "An answer as a truth value", "An answer as a number of C",
 }  # fmt: skip
 
 
