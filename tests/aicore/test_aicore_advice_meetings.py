@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cores import found, launch
+from cores import SPEC, found, launch
 from test_aicore_unit_flags import factors_in_place, results
 
 import acl_py
@@ -16,8 +16,12 @@ from device_model.aicore.core.names import HardEvent, KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
 from device_model.aicore.core.tensors import float32 as single
 from device_model.aicore.cube.fixpipe import Fixpipe, FixpipeParams
+from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, Matmul
+from device_model.aicore.cube.matmul_operands import CubeFormat, MatmulType
+from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import Mmad, MmadParams
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, Nd2NzParams
 from device_model.aicore.runner import Result
 from device_model.aicore.shaping.advice import Guideline, advise
@@ -79,6 +83,26 @@ def cube_waits(*, events, count=8, side=128, k=64):
     x = np.random.default_rng(1).normal(size=(side, k)).astype(np.float16)
     c, flags = np.zeros((count, side, side), np.float32), (0, 0, 0) if events else (2, 3, 3)
     return launch(results, x, c, side, k, count, 4, flags, events, kind=KernelType.AIC_ONLY)
+
+
+def by_matmul(x, w, y, tiling):
+    """A product on 8 cores by the Matmul object, which begins at k = 0 on each of them."""
+    factors = MatmulType(TPosition.GM, CubeFormat.ND, half)
+    matmul = Matmul(factors, factors, factors)
+    REGIST_MATMUL_OBJ(TPipe(), None, matmul, tiling)
+    row, column, rows, columns = tiling.part(GetBlockIdx())
+    matmul.SetSingleShape(rows, columns, 512)
+    matmul.SetTensorA(GlobalTensor(half).SetGlobalBuffer(x)[row * 512 :])
+    matmul.SetTensorB(GlobalTensor(half).SetGlobalBuffer(w)[column:])
+    matmul.IterateAll(GlobalTensor(half).SetGlobalBuffer(y)[row * 512 + column :])
+    matmul.End()
+
+
+def test_a_matmul_hears_nothing_of_what_it_does_not_let_choose():
+    x, w, y = (np.zeros(rows * 512, np.float16) for rows in (256, 512, 256))
+    tiling = multi_core_matmul_tiling(SPEC, 256, 512, 512, half, cores=8)
+    result = launch(by_matmul, x, w, y, tiling, blocks=8, kind=KernelType.AIC_ONLY)
+    assert [each for each in advise(result) if each.guideline in MEETINGS] == []
 
 
 def with_places(x, c, side, k, count, rounds, places):

@@ -93,10 +93,13 @@ def advise(result: Result) -> list[Advice]:
         return []
     launch = _cold(result)
     found: list[Advice] = []
+    of_matmuls = _of_matmuls(result.programs)
     for guideline, check in _CHECKS.items():
         mends: _Mends = {}
         cases, elsewhere = [], _Elsewhere()
         for site, line in lines.items():
+            if guideline in _MEETINGS and site in of_matmuls:
+                continue
             mended, what = check(line, elsewhere, launch)
             if mended:
                 first = next(iter(mended))
@@ -119,6 +122,18 @@ def _lines(programs: Sequence[Program]) -> dict[Site, list[tuple[Program, Instru
             if each.flow is not None or each in program.conflicts or _is_for_fixpipe(each):
                 lines.setdefault(each.site, []).append((program, each))
     return lines
+
+
+def _of_matmuls(programs: Sequence[Program]) -> set[Site]:
+    """Return the lines that copy and multiply: a Matmul does, which has no choice of the k where it starts, and chooses
+    by its tiling how C leaves L0C.
+    """
+    pipes: dict[Site, set[Pipe]] = {}
+    for program in programs:
+        for each in program.instructions:
+            if each.pipe is Pipe.M or each.pipe is Pipe.MTE2:
+                pipes.setdefault(each.site, set()).add(each.pipe)
+    return {site for site, found in pipes.items() if len(found) == 2}
 
 
 def _is_for_fixpipe(each: Instruction) -> bool:
@@ -261,21 +276,22 @@ def _from_l2(mended: _Mends, launch: _Launch) -> str:
 
 def _crowded(line: _Line, _elsewhere: _Elsewhere, launch: _Launch) -> tuple[_Mends, str]:
     """Find copies that begin in the line where another core began a moment ago. Mended, each core goes round: it starts
-    its loop at a step of its own, and reads the same bytes.
+    its loop over a buffer at a step of its own, and reads the same bytes.
     """
-    cores: dict[int, list[tuple[Instruction, Flow]]] = {}
+    loops: dict[tuple[object, int], list[tuple[Instruction, Flow]]] = {}
     at_line: dict[object, list[tuple[float, int]]] = {}
     is_crowded = False
     for program, each, flow in _copies(line):
         if flow.direction is Direction.READ:
             asked = launch.asked[each]
-            cores.setdefault(program.index, []).append((each, flow))
+            loops.setdefault((flow.key, program.index), []).append((each, flow))
             at_line.setdefault((flow.key, flow.start // LINE), []).append((asked.at, program.index))
             is_crowded |= asked.demand.group is not None
     mended: _Mends = {}
-    for place, copies in enumerate(cores.values() if is_crowded else ()):
+    places = {core: place for place, core in enumerate(sorted({core for _, core in loops}))}
+    for (_, core), copies in loops.items() if is_crowded else ():
         for step, (each, flow) in enumerate(copies):
-            other = copies[(step + place) % len(copies)][1]
+            other = copies[(step + places[core]) % len(copies)][1]
             if other is not flow:
                 mended[each] = _with_flow(each, other)
     if not mended:
