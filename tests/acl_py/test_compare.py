@@ -259,6 +259,7 @@ def test_what_a_launch_with_too_few_blocks_leaves_out_was_written_by_no_step():
         f"  beside:   {found.beside.what} wrote the nearest element: {found.beside.part}"
     ) in str(found)
     launch = compared.too_few_blocks.__code__.co_firstlineno + 5
+    assert found.beside.where == "block 2 (AIV)"
     assert found.beside.part.endswith(f" in launch 0 of plain_arguments_kernel, queued at compared.py:{launch}")
 
 

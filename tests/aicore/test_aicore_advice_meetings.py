@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cores import found, launch
+from cores import SPEC, found, launch
 from test_aicore_unit_flags import factors_in_place, results
 
 import acl_py
@@ -16,8 +16,12 @@ from device_model.aicore.core.names import HardEvent, KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
 from device_model.aicore.core.tensors import float32 as single
 from device_model.aicore.cube.fixpipe import Fixpipe, FixpipeParams
+from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, Matmul
+from device_model.aicore.cube.matmul_operands import CubeFormat, MatmulType
+from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import Mmad, MmadParams
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, Nd2NzParams
 from device_model.aicore.runner import Result
 from device_model.aicore.shaping.advice import Guideline, advise
@@ -41,32 +45,37 @@ def line_of(text):
         return f"test_aicore_advice_meetings.py:{next(n for n, line in enumerate(file, 1) if text in line)}"
 
 
-def all_read_the_same(x, steps, goes_round):
-    """Each cube core brings all tiles of x to L1; with *goes_round* each begins at another one."""
+def all_read_the_same(x, steps, groups):
+    """Each cube core brings all tiles of x to L1; each of *groups* of cores begins at another one."""
     x_gm, block = GlobalTensor(half).SetGlobalBuffer(x), GetBlockIdx()
     for step in range(steps):
-        tile = (step + block) % steps if goes_round else step
+        tile = (step + block % groups * steps // groups) % steps
         DataCopy(LocalTensor(half, TPosition.A1, 0, TILE), x_gm[tile * TILE :], TILE)  # of all cores
 
 
-def read_by_all(*, goes_round, blocks=24, steps=16):
+def read_by_all(*, groups=1, blocks=24, steps=16):
     x = np.ones(steps * TILE, np.float16)
-    return launch(all_read_the_same, x, steps, goes_round, blocks=blocks, kind=KernelType.AIC_ONLY)
+    return launch(all_read_the_same, x, steps, groups, blocks=blocks, kind=KernelType.AIC_ONLY)
 
 
 def test_cores_that_begin_at_different_tiles_save_what_was_said():
-    bad, good = read_by_all(goes_round=False), read_by_all(goes_round=True)
+    bad, good = read_by_all(), read_by_all(groups=16)
     [advice] = advise(bad)
     [case] = advice.cases
     assert advice.guideline is Guideline.CORES_APART
     assert (str(case.site), case.name) == (line_of("# of all cores"), "DataCopy (MTE2)")
-    assert case.what == "reads lines that up to 23 cores read at one time"
+    assert case.what == "reads lines that up to 24 cores read at one time"
     assert advice.saved_us == pytest.approx(duration_us(bad) - duration_us(good), rel=0.1)
     assert advise(good) == []
 
 
+def test_only_cores_that_read_a_line_at_one_time_are_counted():
+    [advice] = advise(read_by_all(groups=2))  # all 24 read each line, 12 at a time
+    assert advice.cases[0].what == "reads lines that up to 12 cores read at one time"
+
+
 def test_cores_that_never_meet_hear_nothing_of_it():
-    assert of(advise(read_by_all(goes_round=False, blocks=1)), Guideline.CORES_APART) is None
+    assert of(advise(read_by_all(blocks=1)), Guideline.CORES_APART) is None
 
 
 def cube_waits(*, events, count=8, side=128, k=64):
@@ -76,24 +85,44 @@ def cube_waits(*, events, count=8, side=128, k=64):
     return launch(results, x, c, side, k, count, 4, flags, events, kind=KernelType.AIC_ONLY)
 
 
-def two_places(x, c, side, k, count, rounds):
-    """The same through two places in L0C: Fixpipe stores one while the cube fills the other."""
+def by_matmul(x, w, y, tiling):
+    """A product on 8 cores by the Matmul object, which begins at k = 0 on each of them."""
+    factors = MatmulType(TPosition.GM, CubeFormat.ND, half)
+    matmul = Matmul(factors, factors, factors)
+    REGIST_MATMUL_OBJ(TPipe(), None, matmul, tiling)
+    row, column, rows, columns = tiling.part(GetBlockIdx())
+    matmul.SetSingleShape(rows, columns, 512)
+    matmul.SetTensorA(GlobalTensor(half).SetGlobalBuffer(x)[row * 512 :])
+    matmul.SetTensorB(GlobalTensor(half).SetGlobalBuffer(w)[column:])
+    matmul.IterateAll(GlobalTensor(half).SetGlobalBuffer(y)[row * 512 + column :])
+    matmul.End()
+
+
+def test_a_matmul_hears_nothing_of_what_it_does_not_let_choose():
+    x, w, y = (np.zeros(rows * 512, np.float16) for rows in (256, 512, 256))
+    tiling = multi_core_matmul_tiling(SPEC, 256, 512, 512, half, cores=8)
+    result = launch(by_matmul, x, w, y, tiling, blocks=8, kind=KernelType.AIC_ONLY)
+    assert [each for each in advise(result) if each.guideline in MEETINGS] == []
+
+
+def with_places(x, c, side, k, count, rounds, places):
+    """The same through some places in L0C: Fixpipe stores one while the cube fills another."""
     a2, b2 = factors_in_place(x, side, k)
     out = GlobalTensor(single).SetGlobalBuffer(c)
-    places = [LocalTensor(single, TPosition.CO1, 4 * side * side * place, side * side) for place in range(2)]
-    for place in range(2):
+    results = [LocalTensor(single, TPosition.CO1, 4 * side * side * place, side * side) for place in range(places)]
+    for place in range(places):
         SetFlag(HardEvent.FIX_M, place)
     for index in range(count):
-        place = index % 2
-        WaitFlag(HardEvent.FIX_M, place)  # for the one before the last
+        place = index % places
+        WaitFlag(HardEvent.FIX_M, place)  # until it is empty
         for turn in range(rounds):
-            Mmad(places[place], a2, b2, MmadParams(side, side, k, turn == 0))
+            Mmad(results[place], a2, b2, MmadParams(side, side, k, turn == 0))
         SetFlag(HardEvent.M_FIX, place)
         WaitFlag(HardEvent.M_FIX, place)
-        Fixpipe(out[index * side * side :], places[place], FixpipeParams(side, side))
+        Fixpipe(out[index * side * side :], results[place], FixpipeParams(side, side))
         SetFlag(HardEvent.FIX_M, place)
-    for place in range(2):
-        WaitFlag(HardEvent.FIX_M, place)
+    for place in range(places):
+        WaitFlag(HardEvent.FIX_M, place)  # at the end
 
 
 def test_a_cube_that_does_not_wait_for_fixpipe_saves_what_was_said():
@@ -105,10 +134,12 @@ def test_a_cube_that_does_not_wait_for_fixpipe_saves_what_was_said():
     assert of(advise(good), Guideline.CUBE_GOES_ON) is None
     side, k, count = 128, 64, 8
     x, c = np.ones((side, k), np.float16), np.zeros((count, side, side), np.float32)
-    second = launch(two_places, x, c, side, k, count, 4, kind=KernelType.AIC_ONLY)
-    assert found(second) == []
-    assert advice.saved_us == pytest.approx(duration_us(bad) - duration_us(second), rel=0.05)
-    assert of(advise(second), Guideline.CUBE_GOES_ON) is None
+    one, two = (launch(with_places, x, c, side, k, count, 4, places, kind=KernelType.AIC_ONLY) for places in (1, 2))
+    assert found(one) == found(two) == []
+    assert advice.saved_us == pytest.approx(duration_us(bad) - duration_us(two), rel=0.05)
+    [case] = of(advise(one), Guideline.CUBE_GOES_ON).cases  # not the wait at the end, behind which is no Mmad
+    assert (str(case.site), case.count) == (line_of("# until it is empty"), 8)
+    assert of(advise(two), Guideline.CUBE_GOES_ON) is None
 
 
 def rows_again(x, rows, width):

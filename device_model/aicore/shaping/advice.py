@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import cache
+from math import inf
 from typing import NamedTuple
 
 from device_model.aicore.core.names import BLOCK, Pipe
@@ -19,7 +20,7 @@ from device_model.aicore.core.program import Direction, Flow, Instruction, Kind,
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.runner import Result
 from device_model.aicore.timing.bandwidth import Demand
-from device_model.aicore.timing.gm import L2, Gm
+from device_model.aicore.timing.gm import L2, MOMENT, Gm
 from device_model.aicore.timing.play import play
 from device_model.aicore.vector.banks import BANK_SHIFT, Conflict, steady_cycles
 from device_model.kernel.advice import Advice, Case
@@ -60,12 +61,19 @@ _Mends = dict[Instruction, _Mended]
 _Line = Sequence[tuple[Program, Instruction]]  # what was issued at one line
 
 
+class _Asked(NamedTuple):
+    """What a copy asked GM for, and at which cycle."""
+
+    at: float
+    demand: Demand
+
+
 class _Launch(NamedTuple):
     """A launch as it is with an empty L2: what each of its copies asked for, and how long a wait of a pipe lasted."""
 
     spec: CoreSpec
     duration_ns: int
-    demands: Mapping[Instruction, Demand]
+    asked: Mapping[Instruction, _Asked]
     waited: Mapping[Instruction, float]  # in cycles: the waits of the cube for Fixpipe with an Mmad behind them
 
 
@@ -85,10 +93,13 @@ def advise(result: Result) -> list[Advice]:
         return []
     launch = _cold(result)
     found: list[Advice] = []
+    of_matmuls = _of_matmuls(result.programs)
     for guideline, check in _CHECKS.items():
         mends: _Mends = {}
         cases, elsewhere = [], _Elsewhere()
         for site, line in lines.items():
+            if guideline in _MEETINGS and site in of_matmuls:
+                continue
             mended, what = check(line, elsewhere, launch)
             if mended:
                 first = next(iter(mended))
@@ -113,6 +124,18 @@ def _lines(programs: Sequence[Program]) -> dict[Site, list[tuple[Program, Instru
     return lines
 
 
+def _of_matmuls(programs: Sequence[Program]) -> set[Site]:
+    """Return the lines that copy and multiply: a Matmul does, which has no choice of the k where it starts, and chooses
+    by its tiling how C leaves L0C.
+    """
+    pipes: dict[Site, set[Pipe]] = {}
+    for program in programs:
+        for each in program.instructions:
+            if each.pipe is Pipe.M or each.pipe is Pipe.MTE2:
+                pipes.setdefault(each.site, set()).add(each.pipe)
+    return {site for site, found in pipes.items() if len(found) == 2}
+
+
 def _is_for_fixpipe(each: Instruction) -> bool:
     """Whether *each* is a wait of the cube until Fixpipe has emptied a buffer of L0C."""
     return each.pipe is Pipe.M and each.kind is Kind.WAIT and any(setter.pipe is Pipe.FIX for setter in each.waits)
@@ -129,20 +152,21 @@ def _cold(result: Result) -> _Launch:
                 if _is_for_fixpipe(each) and is_followed:
                     waited[each] = each.end - each.start
                 is_followed |= each.pipe is Pipe.M and each.kind is Kind.WORK
-        return _Launch(result.spec, duration_ns, _demands(result), waited)
+        return _Launch(result.spec, duration_ns, _asked(result), waited)
 
 
-def _demands(result: Result) -> dict[Instruction, Demand]:
+def _asked(result: Result) -> dict[Instruction, _Asked]:
     """Return what the copies asked GM for, which depends on the order in which they did."""
-    asked: list[tuple[float, Instruction, Flow, int]] = []
+    copies: list[tuple[float, Instruction, Flow, int]] = []
     for program in result.programs:
         ended = dict.fromkeys(Pipe, 0.0)
         for each in program.instructions:
             if each.flow is not None:  # it asks when the one before it has ended
-                asked.append((max(each.start, ended[each.pipe]), each, each.flow, program.index))
+                copies.append((max(each.start, ended[each.pipe]), each, each.flow, program.index))
                 ended[each.pipe] = each.end
     gm = Gm(result.programs, result.spec)
-    return {each: gm.ask(each, flow, core, at) for at, each, flow, core in sorted(asked, key=lambda copy: copy[0])}
+    copies.sort(key=lambda copy: copy[0])
+    return {each: _Asked(at, gm.ask(each, flow, core, at)) for at, each, flow, core in copies}
 
 
 def _duration_with(result: Result, mends: _Mends) -> int:
@@ -241,7 +265,7 @@ def _requested(flow: Flow, spec: CoreSpec) -> int:
 
 def _from_l2(mended: _Mends, launch: _Launch) -> str:
     """Say how often the rows come from the L2, and how long that takes; "" if short rows lose nothing there."""
-    flows = [each.flow for each in mended if each.flow is not None and launch.demands[each].memory == L2]
+    flows = [each.flow for each in mended if each.flow is not None and launch.asked[each].demand.memory == L2]
     reads = [flow for flow in flows if flow.direction is Direction.READ and not flow.bypass]
     piece = launch.spec.l1_request_bytes if reads and reads[0].path == "l1" else LINE
     if not reads or -(-reads[0].length // piece) * piece <= _WASTE * reads[0].length:
@@ -252,42 +276,38 @@ def _from_l2(mended: _Mends, launch: _Launch) -> str:
 
 def _crowded(line: _Line, _elsewhere: _Elsewhere, launch: _Launch) -> tuple[_Mends, str]:
     """Find copies that begin in the line where another core began a moment ago. Mended, each core goes round: it starts
-    its run over k at a step of its own, and reads the same bytes.
+    its loop over a buffer at a step of its own, and reads the same bytes.
     """
-    cores: dict[int, list[tuple[Instruction, Flow]]] = {}
-    meeting: dict[object, set[int]] = {}
+    loops: dict[tuple[object, int], list[tuple[Instruction, Flow]]] = {}
+    at_line: dict[object, list[tuple[float, int]]] = {}
+    is_crowded = False
     for program, each, flow in _copies(line):
         if flow.direction is Direction.READ:
-            cores.setdefault(program.index, []).append((each, flow))
-            if launch.demands[each].group is not None:
-                meeting.setdefault((flow.key, flow.start // LINE), set()).add(program.index)
+            asked = launch.asked[each]
+            loops.setdefault((flow.key, program.index), []).append((each, flow))
+            at_line.setdefault((flow.key, flow.start // LINE), []).append((asked.at, program.index))
+            is_crowded |= asked.demand.group is not None
     mended: _Mends = {}
-    for place, copies in enumerate(cores.values() if meeting else ()):
-        for run in _runs(copies):
-            for step, (each, flow) in enumerate(run):
-                other = run[(step + place) % len(run)][1]
-                if other is not flow:
-                    mended[each] = _with_flow(each, other)
+    places = {core: place for place, core in enumerate(sorted({core for _, core in loops}))}
+    for (_, core), copies in loops.items() if is_crowded else ():
+        for step, (each, flow) in enumerate(copies):
+            other = copies[(step + places[core]) % len(copies)][1]
+            if other is not flow:
+                mended[each] = _with_flow(each, other)
     if not mended:
         return {}, ""
-    return mended, f"reads lines that up to {max(map(len, meeting.values()))} cores read at one time"
+    return mended, f"reads lines that up to {max(map(_meeting, at_line.values()))} cores read at one time"
 
 
-def _runs(copies: Sequence[tuple[Instruction, Flow]]) -> Iterator[Sequence[tuple[Instruction, Flow]]]:
-    """Yield *copies* of one core in runs: of one buffer, and at equal distances, as those of a loop over k."""
-    first = 0
-    while first < len(copies):
-        last = first
-        flow = copies[first][1]
-        distance = 0
-        for place in range(first + 1, len(copies)):
-            following = copies[place][1]
-            apart = following.start - flow.start
-            if following.key != flow.key or apart == 0 or (distance and apart != distance):
-                break
-            distance, flow, last = apart, following, place
-        yield copies[first : last + 1]
-        first = last + 1
+def _meeting(reads: Sequence[tuple[float, int]]) -> int:
+    """Return how many cores read a line at one time, at most: each within a moment of the one before."""
+    most, together, last = 0, set[int](), -inf
+    for at, core in sorted(reads):
+        if at - last >= MOMENT:
+            together = set()
+        together.add(core)
+        most, last = max(most, len(together)), at
+    return most
 
 
 def _small(line: _Line, elsewhere: _Elsewhere, _launch: _Launch) -> tuple[_Mends, str]:

@@ -24,7 +24,7 @@ from device_model.aicore.timing.l2 import Cache
 
 LINE = 512  # bytes of a line of the L2
 HBM, L2 = 0, 1  # the memories whose bandwidth is shared
-_MOMENT = 2000  # cycles within which two cores at one line are in each other's way
+MOMENT = 2000  # cycles within which two cores at one line are in each other's way
 # The bytes that a copy waits for, beyond its own, are rounded to quarters of it: so there are few classes of rates.
 _PARTS = 4
 
@@ -137,7 +137,7 @@ class Gm:
             return False
         self._last_at[line] = core, at
         other, when = last
-        return other != core and abs(at - when) < _MOMENT
+        return other != core and abs(at - when) < MOMENT
 
     def _write_back(self, evicted: int, step: float) -> float:
         """Add *evicted* bytes to those that HBM has to write; return how many of them the copy must wait for.
