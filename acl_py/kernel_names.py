@@ -21,12 +21,14 @@ class NameKind(StrEnum):
     ARGUMENT = "argument"  # a Python argument stands for it, or nothing has to
 
 
+_WORKSPACE = "a Matmul with matrices in UB gets an InOut argument of tiling.workspace_bytes(), and others need none"
+
 # What stands for a name of the kind ARGUMENT.
 _STANDS_FOR = MappingProxyType(
     {
         "GetUserWorkspace": "a workspace is an InOut argument of the kernel",
-        "GetSysWorkSpacePtr": "Matmul needs no workspace of the system",
-        "SetSysWorkSpace": "Matmul needs no workspace of the system",
+        "GetSysWorkSpacePtr": _WORKSPACE,
+        "SetSysWorkSpace": _WORKSPACE,
         "InitSocState": "nothing: each block begins in this state",
         "SetSubBlockIdx": "nothing: each vector core knows its index",
         "assert": "asc.assert_",

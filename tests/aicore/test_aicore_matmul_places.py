@@ -243,6 +243,15 @@ def test_pieces_of_c_come_to_ub_in_nz():
     assert found(result) == []
 
 
+def test_pieces_in_nz_for_ub_are_whole_fractals():
+    a, b = elements(half, 24, 64), elements(half, 64, 48, seed=1)
+    tiling = tiling_of(24, 48, 64, half, (32, 48, 64))
+    kinds = MatmulType(GM, ND, half), MatmulType(GM, ND, half), MatmulType(TPosition.VECIN, NZ, half)
+    workspace = np.zeros(2 * tiling.workspace_bytes(2), np.uint8)
+    with pytest.raises(KernelError, match=r"a piece of 24 x 48 to UB in NZ; its sides are multiples of 16 and 16"):
+        launch(pieces_in_nz, a, b, np.zeros(24 * 48, half), workspace, tiling, kinds, kind=MIX)
+
+
 def kept_in_l0c(a, b, c, tiling, kinds):
     """Pieces of C stay in L0C until all of a row are there; then one Fixpipe for each. Twice, with End in between."""
     pipe, room = TPipe(), TQue(TPosition.CO1, 1)

@@ -2,15 +2,19 @@
 
 import numpy as np
 import pytest
-from cores import found
+from cores import SPEC, found
 from instructions import after, half, on_core
 
 from device_model.aicore.core.names import HardEvent, KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, int8, int32, uint8
 from device_model.aicore.cube.fixpipe import Fixpipe, FixpipeParams
 from device_model.aicore.cube.loads import LoadData, LoadData2DParams
+from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, Matmul
+from device_model.aicore.cube.matmul_operands import CubeFormat, MatmulType
+from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import Mmad, MmadParams
 from device_model.aicore.cube.sparse import LoadDataWithSparse, MmadWithSparse
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, Nd2NzParams
 from device_model.kernel.findings import KernelError
 
@@ -107,3 +111,46 @@ def test_what_a_product_with_half_a_matrix_cannot_be_is_refused():
     ):
         with pytest.raises(KernelError, match=message):
             on_core(wrong, kind=AIC)
+
+
+@pytest.mark.parametrize(("m", "n", "k", "base"), [(32, 64, 256, (16, 32, 64)), (40, 48, 128, (48, 48, 128))])
+def test_a_matmul_with_a_sparse_b_equals_numpy(m, n, k, base):
+    rng = np.random.default_rng(5)
+    a = rng.integers(-128, 128, (m, k), np.int8)
+    b, dense, index = sparse(rng, n, k)
+    tiling = multi_core_matmul_tiling(SPEC, m, n, k, int8, cores=1, fix_split=base)
+    c = np.zeros((m, n), np.int32)
+
+    def kernel(a, b, idx, c):
+        nd, gm = CubeFormat.ND, TPosition.GM
+        mm = Matmul(MatmulType(gm, nd, int8), MatmulType(gm, nd, int8, True), MatmulType(gm, nd, int32))
+        REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling)
+        mm.SetTensorA(GlobalTensor(int8).SetGlobalBuffer(a))
+        mm.SetSparseIndex(GlobalTensor(uint8).SetGlobalBuffer(idx))
+        mm.SetTensorB(GlobalTensor(int8).SetGlobalBuffer(b), True)
+        mm.IterateAll(GlobalTensor(int32).SetGlobalBuffer(c))
+        mm.End()
+
+    result = on_core(kernel, a, dense, in_zn(packed(index), 8), c, kind=AIC)
+    assert np.array_equal(c, a.astype(int) @ b.T.astype(int))
+    assert found(result) == []
+    assert sum(each.cycles for each in result.programs[0].instructions if each.name == "MmadWithSparse") == (
+        -(-m // 16) * n // 16 * k // 64
+    )
+
+
+@pytest.mark.parametrize("wrong", ["float", "not transposed", "mixed"])
+def test_a_matmul_that_cannot_have_a_sparse_b_is_refused(wrong):
+    dtype = half if wrong == "float" else int8
+
+    def kernel(gm):
+        kinds = [MatmulType(TPosition.GM, CubeFormat.ND, each) for each in (dtype, dtype, int32)]
+        kinds[1] = MatmulType(TPosition.GM, CubeFormat.ND, dtype, wrong != "not transposed")
+        mm = Matmul(*kinds)
+        tiling = multi_core_matmul_tiling(SPEC, 16, 32, 64, dtype, cores=1)
+        if not REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            mm.SetSparseIndex(GlobalTensor(uint8).SetGlobalBuffer(gm))
+
+    kind = KernelType.MIX_AIC_1_2 if wrong == "mixed" else AIC
+    with pytest.raises(KernelError, match=r"SetSparseIndex on .*; A and B are int8, B is ND in GM and transposed"):
+        on_core(kernel, np.zeros(64, np.uint8), kind=kind)

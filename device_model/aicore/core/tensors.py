@@ -415,11 +415,16 @@ class GlobalTensor(_Tensor):
             start, size = self._part(index)
         part = GlobalTensor.__new__(GlobalTensor)
         dtype = self.dtype
+        # Written out, because kernels make many of these.
+        if dtype is int4b_t:
+            offset, nbytes = self._offset(start), bytes_of(dtype, size)
+        else:
+            offset, nbytes = start * dtype.itemsize, size * dtype.itemsize
         part.memory = self.memory
-        part.address = self.address + self._offset(start)
+        part.address = self.address + offset
         part.dtype = dtype
         part.size = size
-        part.nbytes = bytes_of(dtype, size)
+        part.nbytes = nbytes
         part.bypass_l2 = self.bypass_l2
         part._view = None
         return part

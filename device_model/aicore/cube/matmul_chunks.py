@@ -7,6 +7,7 @@ adjacent. A matrix that the kernel itself has brought to L1 is one chunk, of whi
 
 from typing import NamedTuple
 
+from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.packed import elements_in
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.loads import (
@@ -17,6 +18,7 @@ from device_model.aicore.cube.loads import (
     LoadDataWithTranspose,
 )
 from device_model.aicore.cube.mmad import FRACTAL, SIDE, fractals, k0
+from device_model.aicore.cube.sparse import INDEX_FRACTAL, LoadDataWithSparse
 from device_model.aicore.moving.copies import DataCopy, DataCopyParams, Nd2NzParams
 
 
@@ -86,6 +88,27 @@ def _copy_fractals(
     width = k0(dst.dtype)
     source = operand.tensor[(column // width * operand.row + row) * width :]
     DataCopy(dst, source, DataCopyParams(fractals(columns, width), rows, operand.row - rows, height - rows))
+
+
+def copy_indices(
+    dst: LocalTensor, index: GlobalTensor, left: int, first: int, n: int, depth: int, whole_n: int
+) -> None:
+    """Copy the indices of a part of a sparse B to L1, in the order of its fractals.
+
+    In GM a column of fractals has 8 bytes for each of the *whole_n* columns of B, in whole fractals.
+    """
+    high, rows = fractals(whole_n) * SIDE, fractals(n) * SIDE
+    source = index[(first * high + left) * (INDEX_FRACTAL // SIDE) :]
+    blocks = rows * (INDEX_FRACTAL // SIDE) // BLOCK
+    DataCopy(dst, source, DataCopyParams(depth, blocks, high * (INDEX_FRACTAL // SIDE) // BLOCK - blocks, 0))
+
+
+def load_sparse_b(chunk: Chunk, indices: LocalTensor, b2: LocalTensor, n: int, k: int, first: int) -> None:
+    """Load a piece of a sparse B and its indices; *k* and *first* count what is left of B."""
+    count = fractals(n) * fractals(k, k0(b2.dtype))
+    for start in range(0, count, MAX_REPEATS):
+        params = LoadData2DParams(chunk.number(0, first) + start, min(MAX_REPEATS, count - start))
+        LoadDataWithSparse(b2[start * FRACTAL :], chunk.tensor, indices, params)
 
 
 def load_a(chunk: Chunk, a2: LocalTensor, m: int, k: int, first: int, *, is_transposed: bool) -> None:

@@ -21,9 +21,19 @@ from device_model.aicore.core.names import BLOCK, HardEvent, TPosition
 from device_model.aicore.core.packed import bytes_of
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
-from device_model.aicore.cube.matmul_chunks import Chunk, Operand, copy_chunk, copy_strips, load_a, load_b
+from device_model.aicore.cube.matmul_chunks import (
+    Chunk,
+    Operand,
+    copy_chunk,
+    copy_indices,
+    copy_strips,
+    load_a,
+    load_b,
+    load_sparse_b,
+)
 from device_model.aicore.cube.matmul_tiling import TCubeTiling
-from device_model.aicore.cube.mmad import PRODUCTS, SIDE, Mmad, MmadParams, fractals, k0
+from device_model.aicore.cube.mmad import FRACTAL, PRODUCTS, SIDE, Mmad, MmadParams, fractals, k0
+from device_model.aicore.cube.sparse import INDEX_FRACTAL, MmadWithSparse
 from device_model.aicore.cube.unit_flags import KEEP, TURN
 from device_model.aicore.flags.queues import TBuf
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
@@ -84,6 +94,8 @@ class Job(NamedTuple):
     k: int
     info: tuple[Any, Any] = (None, None)
     width: int = 0  # the columns of a fractal of C in NZ; 0 for C row by row
+    sparse_index: GlobalTensor | None = None  # the indices of a sparse B, of *whole_n* columns
+    whole_n: int = 0
 
 
 class _Flag:
@@ -205,6 +217,7 @@ class Cube:
             self._bias = staged, table
         self._pipe = pipe
         self._is_open = True
+        self._index_rooms: dict[LocalTensor, LocalTensor] = {}  # made when B is sparse, by the tensors of chunks
         self._quant: tuple[_Slot, _Slot] | None = None  # made when columns are scaled
         self._loaded = self._results = self._clock = 0  # pairs, results and look-ups so far
 
@@ -271,7 +284,10 @@ class Cube:
             pair.flag.wait_empty()
             at_a, at_b = (index % step * tiling.base_k // self.width for step in (tiling.step_ka, tiling.step_kb))
             load_a(a1, pair.tensor, m, k, at_a, is_transposed=job.a.is_transposed)
-            load_b(b1, b2, n, k, at_b, is_transposed=job.b.is_transposed)
+            if job.sparse_index is None:
+                load_b(b1, b2, n, k, at_b, is_transposed=job.b.is_transposed)
+            else:
+                load_sparse_b(b1, self._indices(b1), b2, n, k // 2, at_b // 2)
             for slot, step in ((slot_a, tiling.step_ka), (slot_b, tiling.step_kb)):
                 if slot is not None and ((index + 1) % step == 0 or index + 1 == pieces):
                     slot.flag.emptied()
@@ -279,7 +295,9 @@ class Cube:
             unit_flag = 0 if not self._has_unit_flags else TURN if index + 1 == pieces else KEEP
             # With m of 1 Mmad would read a vector and not fractals.
             params = MmadParams(m if m > 1 else SIDE, wide, k, index == 0 and not adds, unit_flag)
-            if index == 0 and bias is not None:
+            if job.sparse_index is not None:
+                MmadWithSparse(dst, pair.tensor, b2, params)
+            elif index == 0 and bias is not None:
                 Mmad(dst, pair.tensor, b2, bias.tensor, params)
                 bias.flag.emptied()
             else:
@@ -386,7 +404,13 @@ class Cube:
         if is_loaded:
             return slot, slot.chunk
         tall = max(self.width, SIDE)
-        if self._call_back.copy_b1 is not None:
+        if job.sparse_index is not None:
+            slot.chunk = copy_chunk(slot.tensor, operand, left, first // 2, n, long // 2)
+            depth = fractals(long // 2, self.width)
+            copy_indices(
+                self._indices(slot.chunk), job.sparse_index, left, first // 2 // self.width, n, depth, job.whole_n
+            )
+        elif self._call_back.copy_b1 is not None:
             self._call_back.copy_b1(slot.tensor, operand.tensor, chunk, column, long, n, *job.info)
             slot.chunk = Chunk(
                 slot.tensor, fractals(n) if operand.is_transposed else fractals(long, tall) * tall // SIDE
@@ -399,6 +423,14 @@ class Cube:
             slot.chunk = copy_chunk(slot.tensor, operand, first, left, long, n, tall)
         slot.flag.filled()
         return slot, slot.chunk
+
+    def _indices(self, chunk: Chunk) -> LocalTensor:
+        """Return the room in L1 for the indices of a chunk of a sparse B."""
+        room = self._index_rooms.get(chunk.tensor)
+        if room is None:
+            size = chunk.tensor.nbytes // (FRACTAL // INDEX_FRACTAL)
+            room = self._index_rooms[chunk.tensor] = _buffer(self._pipe, TPosition.B1, size, np.dtype(np.uint8))
+        return room
 
     def _part(self, tensor: LocalTensor, operand: Operand, row: int, column: int) -> Chunk:
         """Return the part of a matrix in L1 that begins at (*row*, *column*)."""

@@ -98,6 +98,7 @@ class Product:
         self._rooms: dict[str, GlobalTensor] = {}  # the parts of the workspace, by operand
         self._bias: GlobalTensor | None = None
         self._quant: GlobalTensor | float | None = None
+        self._index_of_b: GlobalTensor | None = None  # of a sparse B
         self._batches = 1, 1
         self._shape: tuple[int, int, int] | None = None
         self._rows = WholeSizes(0, 0, 0, 0, 0)
@@ -231,6 +232,35 @@ class Product:
         self._quant = words
         self._job = None
 
+    def SetSparseIndex(self, index_global: GlobalTensor) -> None:
+        """Set the indices of a sparse B, of which every 4 numbers along k hold 2 (Ascend C: SetSparseIndex).
+
+        B is int8, in GM, transposed and half as long; see `sparse`. It is for kernels on cube cores alone, and without
+        a bias.
+
+        Args:
+            index_global: The indices in GM, uint8: for every 64 numbers along k, 8 bytes for each column of the whole
+                B, whose number is rounded up to 16.
+
+        Raises:
+            KernelError: It is of another type, or the Matmul is of other types or has vector cores or a bias.
+        """
+        if not isinstance(index_global, GlobalTensor) or index_global.dtype != "uint8":
+            raise KernelError(f"SetSparseIndex with {index_global!r}", "it is a GlobalTensor of uint8")
+        in_gm = self.b.position.space is Space.GM and self.b.format is CubeFormat.ND and self.b.is_trans
+        if self.dtype.name != "int8" or not in_gm or self.a.is_trans or self._tiled.is_bias or self._cube is None:
+            raise KernelError(
+                f"SetSparseIndex on {self!r} of {self.a} and {self.b}",
+                "A and B are int8, B is ND in GM and transposed, there is no bias, and the kernel is AIC_ONLY",
+            )
+        tiling, step = self._tiled, 2 * k0(self.dtype)
+        if tiling.single_core_k > tiling.base_k and tiling.base_k % step:
+            raise KernelError(
+                f"SetSparseIndex with a tiling with base_k {tiling.base_k}", f"it must be a multiple of {step}"
+            )
+        self._index_of_b = index_global
+        self._job = None
+
     def SetUserDefInfo(self, tiling: Any) -> None:
         """Set the last argument but one of callbacks, from the next product on (Ascend C: SetUserDefInfo)."""
         self._info = tiling, self._info[1]
@@ -339,7 +369,10 @@ class Product:
             self._jobs += 1
             number = running().program.sub_block, self._jobs
             operands = self._operand("A"), self._operand("B")
-            self._job = Job(number, *operands, self._bias, self._quant, *self._sizes, self._info, self._width_of_c)
+            self._job = Job(
+                number, *operands, self._bias, self._quant, *self._sizes, self._info, self._width_of_c,
+                self._index_of_b, self._rows.org_n,
+            )  # fmt: skip
             self._index = -1
         return self._job
 
@@ -362,6 +395,8 @@ class Product:
         m, n, ka, kb = self._rows[:4]
         if space is not Space.GM:
             (m, n, ka), kb = self._sizes, self._sizes[2]
+        if self._index_of_b is not None:
+            kb //= 2
         down, across = (m, ka) if name == "A" else (kb, n)
         if is_trans:
             down, across = across, down

@@ -171,8 +171,8 @@ def LayerNormGradBeta(
     wide = [buffer.take(float32, size.k) for _ in range(2 * narrow)]
     for total in (gammas, betas):
         Duplicate(total, 0, size.k)
-    for row in range(size.rows):
-        dy, res = (tensor[row * size.k :] for tensor in (input_dy, res_for_gamma))
+    for first in range(0, size.rows * size.k, size.k):
+        dy, res = (tensor[first:] for tensor in (input_dy, res_for_gamma))
         if narrow:
             for to, from_ in zip(wide, (dy, res), strict=True):
                 Cast(to, from_, RoundMode.CAST_NONE, size.k)

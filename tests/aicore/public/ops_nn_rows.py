@@ -182,3 +182,68 @@ def scaled_masked_softmax(x: asc.In, mask: asc.In, y: asc.Out, scale: float, row
         result = y_queue.DeQue(asc.half)
         asc.DataCopyPad(gm(y, asc.half, start), result, params)
         y_queue.FreeTensor(result)
+
+
+def _masked_scatter_data(rng):
+    rows, line = 40, 24
+    x, updates = rng.normal(size=(2, rows, line)).astype(FLOAT)
+    mask = rng.random(rows) < 0.4
+    wanted = x.copy()
+    wanted[mask] = updates[: mask.sum()]
+    given = {"x": x, "mask": mask, "updates": updates, "rows": rows, "line": line}
+    return Data(given, {"y": wanted})
+
+
+@follows("ops-nn/index/masked_scatter/op_kernel", _masked_scatter_data, blocks=3)
+@asc.kernel
+def masked_scatter(x: asc.In, mask: asc.In, updates: asc.In, y: asc.Out, rows: int, line: int):
+    """Rows of x, of which those under the mask, of bool, are replaced by the rows of another matrix in turn."""
+    pipe, tile, whole = asc.TPipe(), 8, up(line, 8)
+    first, count = part_of_block(rows)
+    masks, before = queue(pipe, VECIN, 1, up(tile, 32)), queue(pipe, VECIN, 1, up(rows, 32))
+    leaving, given = queue(pipe, VECOUT, 1, tile * whole * 4), queue(pipe, VECIN, 1, tile * whole * 4)
+    float_buffer, work_buffer, int_buffer, half_buffer, wide_buffer = (buffer(pipe, up(rows, 16) * 4) for _ in range(5))
+    local_mask, earlier = masks.AllocTensor(bool), before.AllocTensor(bool)
+    new, old = leaving.AllocTensor(asc.float32), given.AllocTensor(asc.float32)
+    plain = asc.DataCopyPadExtParams(False, 0, 0, 0)
+
+    def copied_in(local, argument, dtype, at, blocks, size):
+        params = asc.DataCopyExtParams(blocks, size * local.dtype.itemsize, 0, 0, 0)
+        asc.DataCopyPad(local, gm(argument, dtype, at), params, plain)
+
+    def true_in(local, n):
+        narrow, wide = half_buffer.Get(asc.half), wide_buffer.Get(asc.float32)
+        asc.Cast(narrow, local.ReinterpretCast(asc.uint8), asc.RoundMode.CAST_NONE, n)
+        asc.Cast(wide, narrow, asc.RoundMode.CAST_NONE, n)
+        asc.ReduceSum(float_buffer.Get(asc.float32), wide, work_buffer.Get(asc.float32), n)
+        asc.Cast(int_buffer.Get(asc.int32), float_buffer.Get(asc.float32), asc.RoundMode.CAST_RINT, 1)
+        asc.PipeBarrier(asc.PIPE_ALL)
+        return int_buffer.Get(asc.int32).GetValue(0)
+
+    used = 0
+    if first:
+        copied_in(earlier, mask, bool, 0, 1, first)
+        asc.PipeBarrier(asc.PIPE_ALL)
+        used = true_in(earlier, first)
+    for at, n in pieces(count, tile):
+        copied_in(local_mask, mask, bool, first + at, 1, n)
+        copied_in(old, x, asc.float32, (first + at) * line, 1, n * line)
+        asc.PipeBarrier(asc.PIPE_ALL)
+        number = true_in(local_mask, n)
+        if number:
+            copied_in(new, updates, asc.float32, used * line, number, line)
+        used += number
+        asc.PipeBarrier(asc.PIPE_ALL)
+        asc.DataCopyPad(gm(y, asc.float32, (first + at) * line), old, asc.DataCopyExtParams(1, n * line * 4, 0, 0, 0))
+        asc.PipeBarrier(asc.PIPE_ALL)
+        index = 0
+        for row in range(n):
+            if local_mask.GetValue(row):
+                out = gm(y, asc.float32, (first + at + row) * line)
+                asc.DataCopyPad(out, new[index * whole :], asc.DataCopyExtParams(1, line * 4, 0, 0, 0))
+                index += 1
+        asc.PipeBarrier(asc.PIPE_ALL)
+    masks.FreeTensor(local_mask)
+    before.FreeTensor(earlier)
+    leaving.FreeTensor(new)
+    given.FreeTensor(old)
