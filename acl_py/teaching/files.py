@@ -74,8 +74,8 @@ def _book(text: Path, *, graded: bool) -> Any:
 
 
 def with_grades(cell: Any) -> list[Any]:
-    """Return what nbgrader makes an assignment of. For a *cell* with an exercise these are a cell that a student changes,
-    and a locked one that checks it, for a point. Other cells stay as they are.
+    """Return what nbgrader makes an assignment of. For a *cell* with an exercise these are a cell that a student
+    changes, and a locked one that checks it, for a point. Other cells stay as they are.
 
     The student's part ends with the function, or the value, whose name begins with "mine" or "my_".
     """
