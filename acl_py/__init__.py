@@ -110,6 +110,7 @@ only from those below it, and all of them may import device_model:
         hang standstill deadlocks       whether anything could still wake the program; what to do about it
     schedules       what a run does where it has a choice
     wording         messages that name the functions of `acl` in place of verbs
+    package_words   how programs of numba and cuda.core write them
     calls/          calls as data
         table acts                      what is known of each verb; what a call has done
         steps fields                    the steps of programs that make calls; which values their fields have

@@ -30,9 +30,7 @@ def last_waits(trace: Trace, left: list[Op], since_ns: int = 0) -> str:
     if not calls:
         return ""
     ran = sum(op.end_ns > since_ns for op in timeline.ops)
-    lines = [
-        f"{timeline.device}, rules {timeline.rules}: {us(timeline.end_ns - since_ns)} of simulated time, {_count(ran)}"
-    ]
+    lines = [f"{timeline.device}, rules {timeline.rules}: {us(timeline.end_ns - since_ns)}, {_count(ran)}"]
     lines += _not_ended(left)
     waits = _waits(timeline, calls)
     lines += ["the host waited for nothing"] if not waits else ["the host's last waits:"]

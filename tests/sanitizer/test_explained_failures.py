@@ -58,7 +58,7 @@ def sections(pytester):
 
 
 EARLY = """\
-h200, rules cuda: 46.0 us of simulated time, 2 operations
+h200, rules cuda: 46.0 us, 2 operations
 not ended: double on stream 1 (test_project.py:16): the host has not waited for it
 the host's last waits:
   test_project.py:20: SynchronizeStream() of stream 'download' did not have to wait: the work had ended"""
@@ -105,7 +105,7 @@ def test_with_findings():
     )
     done.assert_outcomes(failed=6)
     loop = """\
-h200, rules cuda: 964.6 us of simulated time, 15 operations
+h200, rules cuda: 964.6 us, 15 operations
 the host's last waits:
   test_project.py:45: a copy from pageable memory kept the host, which copied the bytes to buffers of the driver, 3 times, for 733.2 us. Use pinned memory: MallocHost() instead of an array, or HostRegister() once before the loop
   test_project.py:47: SynchronizeStream() of stream 1 waited 3 times for 62.8 us, the last time until double on stream 1 (test_project.py:46) had ended
@@ -145,7 +145,7 @@ def test_tidy():
     )
     done.assert_outcomes(failed=3)
     tidy = """\
-h200, rules cuda: 26.9 us of simulated time, 1 operation
+h200, rules cuda: 26.9 us, 1 operation
 the host's last waits:
   test_project.py:33: SynchronizeDevice() did not have to wait: the work had ended
 no findings of the sanitizer"""
@@ -187,7 +187,7 @@ def test_bad():
     done.assert_outcomes(passed=1, failed=1)
     assert texts == [
         """\
-h200, rules cuda: 116.0 us of simulated time, 2 operations
+h200, rules cuda: 116.0 us, 2 operations
 the host's last waits:
   test_project.py:14: cuMemcpyDtoH_v2() waited for its work, for 90.2 us. Use cudaMemcpyAsync() in a stream, with pinned memory, and synchronise before the result is used
 the sanitizer was off: pytest --acl-sanitize looks for races"""  # noqa: E501
