@@ -179,7 +179,7 @@ async def test_what_a_launch_wrote_costs_the_next_one_time_that_pushes_it_out():
             if not written:
                 asc.reset_l2()
             times.append(await took(read_all, x, y))
-        assert times == [19_981, 29_927]  # HBM gives 10 GB/s here
+        assert times == [19_981, 30_141]  # HBM gives 10 GB/s here
 
 
 async def test_work_that_failed_leaves_nothing():
