@@ -591,8 +591,9 @@ class AclSim:
         """The host clock, in microseconds of simulated time; on a card, of real time since the run began."""
         return self.simulation.now_ns / 1000
 
-    def assert_overlaps(self, a: "str | Op", b: "str | Op") -> None:
-        """Assert that some operation *a* and some operation *b* ran at the same time.
+    def assert_overlaps(self, a: "str | Op", b: "str | Op", share: float = 0.0) -> None:
+        """Assert that some operation *a* and some operation *b* ran at the same time; with *share*, 0 to 1, for at
+        least this share of the time in which operations *a* ran.
 
         An operation is named by its kernel ("add"), its kind ("h2d", "kernel"), its stream ("stream 'copies'"), or the
         completion that its verb returned.
@@ -600,7 +601,7 @@ class AclSim:
         from acl_py.explain import assertions
 
         __tracebackhide__ = True
-        assertions.assert_overlaps(self.simulation.trace.timeline(), a, b)
+        assertions.assert_overlaps(self.simulation.trace.timeline(), a, b, share)
 
     def assert_ordered(self, a: "str | Op", b: "str | Op") -> None:
         """Assert that streams, events or synchronisations put each operation *b* behind all operations *a* that were
@@ -618,14 +619,21 @@ class AclSim:
         __tracebackhide__ = True
         assertions.assert_no_implicit_sync(self.simulation.trace.timeline())
 
-    def assert_time(self, us: float, of: "str | Op | None" = None, *, tolerance: float = 0.0) -> None:
+    def assert_time(
+        self,
+        us: float,
+        of: "str | Op | None" = None,
+        *,
+        tolerance: float = 0.0,
+        since_us: float | None = None,
+    ) -> None:
         """Assert that the run took *us* microseconds of simulated time, or the operations *of*, from the first start to
-        the last end; more or less by *tolerance*, a share of *us*.
+        the last end; more or less by *tolerance*, a share of *us*. With *since_us* the run counts from this time on.
         """
         from acl_py.explain import assertions
 
         __tracebackhide__ = True
-        assertions.assert_time(self.simulation.trace.timeline(), us, of, tolerance)
+        assertions.assert_time(self.simulation.trace.timeline(), us, of, tolerance, since_us)
 
     def assert_held(self, limit_us: float, by: str | None = None) -> None:
         """Assert that tasks and threads slept in calls for at most *limit_us* microseconds of simulated time, all
@@ -659,14 +667,15 @@ class AclSim:
         else:
             assert_like(timeline, path, tolerance)
 
-    def assert_within_us(self, limit_us: float, of: "str | Op | None" = None) -> None:
+    def assert_within_us(self, limit_us: float, of: "str | Op | None" = None, *, since_us: float | None = None) -> None:
         """Assert that the run took at most *limit_us* microseconds of simulated time; with *of*, that these operations
-        did, from the first start to the last end.
+        did, from the first start to the last end; with *since_us*, that it did from this time on. A test that makes
+        ready first takes `acl_sim.now_us` for it.
         """
         from acl_py.explain import assertions
 
         __tracebackhide__ = True
-        assertions.assert_within_us(self.simulation.trace.timeline(), limit_us, of)
+        assertions.assert_within_us(self.simulation.trace.timeline(), limit_us, of, since_us)
 
 
 @asynccontextmanager

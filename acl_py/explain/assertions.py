@@ -24,23 +24,46 @@ _SHOWN = 8  # operations in a message
 __tracebackhide__ = True  # pytest shows the line of the test
 
 
-def assert_overlaps(timeline: Timeline, a: str | Op, b: str | Op) -> None:
-    """Assert that some operation *a* and some operation *b* ran at the same time.
+def assert_overlaps(timeline: Timeline, a: str | Op, b: str | Op, share: float = 0.0) -> None:
+    """Assert that some operation *a* and some operation *b* ran at the same time; with *share*, 0 to 1, for at least
+    this share of the time in which operations *a* ran.
 
     Raises:
-        AssertionError: none did, or there are no such operations.
+        AssertionError: none did, or for a smaller share, or there are no such operations.
+        ValueError: *share* is not from 0 to 1.
     """
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise ValueError(f"share must be a number from 0 to 1, not {shown(share)}")
     first, second = (_rows(timeline, each) for each in (a, b))
+    how = "never run at the same time"
     if any(_overlap(timeline.ops[one], timeline.ops[other]) for one in first for other in second if one != other):
-        return
+        found = _shared(timeline, set(first), set(second))
+        if found >= share:
+            return
+        how = f"run at the same time for {100 * found:.1f} % of the time of {_called(a)}, not for {100 * share:g} %"
     raise AssertionError(
-        f"{_called(a)} and {_called(b)} never run at the same time:\n{_times(timeline, [*first, *second])}\n"
-        f"{chart.lanes(timeline)}"
+        f"{_called(a)} and {_called(b)} {how}:\n{_times(timeline, [*first, *second])}\n{chart.lanes(timeline)}"
     )
 
 
 def _overlap(one: Operation, other: Operation) -> bool:
     return one.start_ns < other.end_ns and other.start_ns < one.end_ns
+
+
+def _shared(timeline: Timeline, first: set[int], second: set[int]) -> float:
+    """Return in which share of the time of the *first* rows another one of the *second* runs, too."""
+    changes: list[tuple[int, int, int, int]] = []
+    for index in first | second:
+        op, is_first, is_second = timeline.ops[index], int(index in first), int(index in second)
+        changes += [(op.start_ns, 1, is_first, is_second), (op.end_ns, -1, -is_first, -is_second)]
+    running = firsts = seconds = last_ns = first_ns = both_ns = 0
+    for at_ns, step, first_step, second_step in sorted(changes):
+        if firsts:
+            first_ns += at_ns - last_ns
+        if firsts and seconds and running > 1:  # so they are not one operation that has both names
+            both_ns += at_ns - last_ns
+        running, firsts, seconds, last_ns = running + step, firsts + first_step, seconds + second_step, at_ns
+    return both_ns / first_ns if first_ns else 1.0
 
 
 def assert_ordered(timeline: Timeline, a: str | Op, b: str | Op) -> None:
@@ -83,34 +106,56 @@ def assert_no_implicit_sync(timeline: Timeline) -> None:
         raise AssertionError(f"something waited without being asked to\n{findings_text(waits)}")
 
 
-def assert_within_us(timeline: Timeline, limit_us: float, of: str | Op | None = None) -> None:
-    """Assert that the run took at most *limit_us* microseconds of simulated time; with *of*, that these operations did,
-    from the first start to the last end.
+def assert_within_us(
+    timeline: Timeline, limit_us: float, of: str | Op | None = None, since_us: float | None = None
+) -> None:
+    """Assert that the run took at most *limit_us* microseconds of simulated time.
+
+    Args:
+        timeline: The run.
+        limit_us: The limit, in microseconds.
+        of: Count these operations only, from the first start to the last end.
+        since_us: Count from this time on, in microseconds from the begin of the simulation. Neither with *of*.
 
     Raises:
         AssertionError: it took longer.
     """
     _check_us("limit_us", limit_us)
-    took_ns = _took_ns(timeline, of)
+    took_ns, what = _took(timeline, of, since_us)
     if took_ns > limit_us * 1000:
         raise AssertionError(
-            f"{_whole(of)} took {took_ns / 1000:,.1f} us, {took_ns / 1000 - limit_us:,.1f} us more than {limit_us:,g}\n"
-            f"{chart.lanes(timeline)}"
+            f"{what} took {took_ns / 1000:,.1f} us, {took_ns / 1000 - limit_us:,.1f} us more than {limit_us:,g}"
+            f"{_head(timeline) if of is None and since_us is None else ''}\n{chart.lanes(timeline)}"
         )
 
 
-def assert_time(timeline: Timeline, us: float, of: str | Op | None = None, tolerance: float = 0.0) -> None:
-    """Assert that the run took *us* microseconds of simulated time, or the operations *of*, from the first start to the
-    last end; more or less by *tolerance*, a share of *us*.
+def _head(timeline: Timeline) -> str:
+    """Say how long a run took before it queued anything, if that was a good part of it."""
+    first_ns = min((op.queued_ns for op in timeline.ops), default=0)
+    if first_ns * 10 < makespan_ns(timeline):
+        return ""
+    return f"; nothing was queued in the first {first_ns / 1000:,.1f} us: with since_us= they do not count"
+
+
+def assert_time(
+    timeline: Timeline,
+    us: float,
+    of: str | Op | None = None,
+    tolerance: float = 0.0,
+    since_us: float | None = None,
+) -> None:
+    """Assert that the run took *us* microseconds of simulated time, more or less by *tolerance*, a share of *us*.
+
+    *of* and *since_us* are those of `assert_within_us`.
 
     Raises:
         AssertionError: it took longer, or less.
     """
     _check_us("us", us)
-    took_ns, wanted_ns = _took_ns(timeline, of), round(us * 1000)
+    (took_ns, what), wanted_ns = _took(timeline, of, since_us), round(us * 1000)
     if abs(took_ns - wanted_ns) > tolerance * wanted_ns:
         about = f" within {100 * tolerance:g} %" if tolerance else ""
-        raise AssertionError(f"{_whole(of)} took {took_ns / 1000:,.3f} us, not {us:,g}{about}\n{chart.lanes(timeline)}")
+        raise AssertionError(f"{what} took {took_ns / 1000:,.3f} us, not {us:,g}{about}\n{chart.lanes(timeline)}")
 
 
 def assert_held(timeline: Timeline, limit_us: float, by: str | None = None) -> None:
@@ -170,15 +215,17 @@ def assert_peak_memory(timeline: Timeline, limit: int, device: int = 0) -> None:
         )
 
 
-def _took_ns(timeline: Timeline, of: str | Op | None) -> int:
-    if of is None:
-        return makespan_ns(timeline)
-    ops = [timeline.ops[index] for index in _rows(timeline, of)]
-    return max(op.end_ns for op in ops) - min(op.start_ns for op in ops)
-
-
-def _whole(of: str | Op | None) -> str:
-    return "the run" if of is None else _called(of)
+def _took(timeline: Timeline, of: str | Op | None, since_us: float | None) -> tuple[int, str]:
+    """Return how long the run or *of* took, in ns, and what to call that in a message."""
+    if of is not None:
+        if since_us is not None:
+            raise ValueError("since_us is for the run as a whole: leave out of, or since_us")
+        ops = [timeline.ops[index] for index in _rows(timeline, of)]
+        return max(op.end_ns for op in ops) - min(op.start_ns for op in ops), _called(of)
+    if since_us is None:
+        return makespan_ns(timeline), "the run"
+    _check_us("since_us", since_us)
+    return makespan_ns(timeline) - round(since_us * 1000), f"the run from {since_us:,.1f} us on"
 
 
 def _rows(timeline: Timeline, subject: str | Op) -> list[int]:
