@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SYNCHRONISATIONS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")
 _LONGEST = 5  # the most places in the list of waits
 _SHOWN = 20  # the most engines, streams or leaks in a list
+_MOST_DEVICES = 4  # of which the report says how kernels hide their copies
 
 
 def summarize(
@@ -143,12 +144,14 @@ def _core_kernels(ops: Sequence[Operation]) -> Iterator[str]:
 
 def _overlap(ops: Sequence[Operation], marks: Iterable[Mark]) -> Iterator[str]:
     """Yield for each device with copies and computation how much of the copies is hidden, by stream and stage, and two
-    ratios of its computation, with what makes them differ.
+    ratios of its computation, with what makes them differ. Of many devices, those come whose copies are least hidden.
     """
     by_device: dict[int, list[HiddenCopies]] = {}
     for row in hidden_copies(ops, marks):
         by_device.setdefault(row.device, []).append(row)
-    for device, (whole, *rows) in by_device.items():
+    bare = sorted(by_device, key=lambda device: by_device[device][0].hidden_ns - by_device[device][0].copy_ns)
+    for device in sorted(bare[:_MOST_DEVICES]):
+        whole, *rows = by_device[device]
         yield f"  copies of device {device} behind its cores: {_hidden(whole)} could be"
         if len(rows) > 1 or rows[0].stage:
             for row in rows[:_SHOWN]:
@@ -167,6 +170,8 @@ def _overlap(ops: Sequence[Operation], marks: Iterable[Mark]) -> Iterator[str]:
         yield f"    by the clock: {clock:.0f} %, the cores computed for {computing} of {span}"
         beside, idle = _us(shared.together_ns), _us(shared.idle_ns)
         yield f"      which is that sum less {beside} that ran beside other work, and {idle} more in which nothing ran"
+    if len(bare) > _MOST_DEVICES:
+        yield f"  and the copies of {len(bare) - _MOST_DEVICES:,} other devices, of which less is not hidden"
 
 
 def _hidden(row: HiddenCopies) -> str:

@@ -1,5 +1,7 @@
 """Copies behind kernels: how much of them is hidden, how much could be, and what sim.report() says of it."""
 
+from dataclasses import replace
+
 from hand import op
 from histories import D2H, H2D, busy, history, tiny
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 import acl_py
 from acl_py.explain import HiddenCopies, hidden_copies
 from acl_py.trace.rows.timeline import Mark
+from device_model import profile
 
 SIZE = 40_000  # 40 us on the tiny device
 square = busy("square", 40)
@@ -134,6 +137,28 @@ async def test_without_kernels_or_without_copies_the_report_says_nothing_of_them
     await square[1]()
     await acl_py.SynchronizeDevice()
     assert "behind its cores" not in sim.report()
+
+
+@tiny(device=replace(profile.load("tiny"), devices=6))
+async def test_of_many_devices_those_come_whose_copies_are_least_hidden():
+    for device in range(6):
+        await acl_py.SetDevice(device)
+        stream, host, buffer = await acl_py.CreateStream(), await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+        nbytes = SIZE - 1_000 * device
+        await acl_py.MemcpyAsync(buffer, nbytes, host, nbytes, H2D, stream)
+        await square[1, stream]()
+    for device in range(6):
+        await acl_py.SetDevice(device)
+        await acl_py.SynchronizeDevice()
+    lines = [line for line in acl_py.current_simulation().report().splitlines() if "copies of" in line]
+    assert lines == [
+        *(
+            f"  copies of device {device} behind its cores: 0.0 us of {40 - device}.0 us hidden (0 %), "
+            f"at most {40 - device}.0 us could be"
+            for device in range(4)
+        ),
+        "  and the copies of 2 other devices, of which less is not hidden",
+    ]
 
 
 spans = st.tuples(st.integers(0, 60), st.integers(0, 20))
