@@ -44,6 +44,14 @@ def test_an_integer_for_each_element_selects_a_source(wide, dtype, mask_type, fi
         assert ("GatherMask" in names(launched)) == (wide != 96)
 
 
+def test_a_bool_for_each_element_selects_a_source():
+    rng = np.random.default_rng(4)
+    source, mask = rng.normal(size=(5, 64)).astype(single), rng.random((5, 64)) < 0.5
+    result, launched = selected(source, mask, 64, -1.0, first=True)
+    assert result.tolist() == np.where(mask, single.type(-1), source).ravel().tolist()
+    assert found(launched) == []
+
+
 def test_impossible_shapes_types_and_buffers_are_refused():
     source, mask = np.zeros((2, 64), single), np.zeros((2, 64), np.uint8)
     with pytest.raises(KernelError, match=r"first_axis=2, src_last_axis=63.*whole blocks of 32 bytes"):

@@ -13,7 +13,7 @@ from device_model.aicore.vector.unit import check_type
 from device_model.kernel.findings import KernelError
 
 NAME = "SelectWithBytesMask"
-MASKS = ("uint8", "int8", "int16", "uint16", "int32", "uint32")
+MASKS = ("bool", "uint8", "int8", "int16", "uint16", "int32", "uint32")
 ALL = 7  # the pattern of GatherMask that takes every element
 
 
@@ -48,7 +48,7 @@ def SelectWithBytesMask(
         dst: The tensor to write, in UB: half or float.
         src0: The elements for 0: a tensor of the type of dst, or a number.
         src1: The elements for all other values: a tensor, if src0 is a number, and a number, if src0 is a tensor.
-        mask: An integer for each element, of 8, 16 or 32 bits. A bool is a uint8.
+        mask: An integer for each element, of 8, 16 or 32 bits, or a bool.
         tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
         info: The shape of source and mask.
 
@@ -63,6 +63,8 @@ def SelectWithBytesMask(
     check_type(NAME, "dst", dst, FLOATS)
     check_type(NAME, "src", source, (dst.dtype.name,))
     check_type(NAME, "mask", mask, MASKS)
+    if mask.dtype == bool:
+        mask = mask.ReinterpretCast(uint8)
     rows, columns, wide = map(integer, info)
     itemsize = mask.dtype.itemsize
     if min(rows, columns) < 1 or columns * dst.dtype.itemsize % BLOCK:
