@@ -353,6 +353,15 @@ def test_few_blocks_run_one_by_one():
     assert check_same(partial(perform, IN_AND_OUT), numbers(), blocks=7) == 7
 
 
+def test_blocks_run_one_by_one_where_a_debugger_watches():
+    before = sys.gettrace()
+    sys.settrace(lambda *_: None)
+    try:
+        assert check_same(partial(perform, IN_AND_OUT), numbers(), blocks=8) == 8
+    finally:
+        sys.settrace(before)
+
+
 def refuse_large(numbers):
     if numbers.max() > 90:
         raise KernelError(f"{numbers.max():g} is too large", "take smaller ones")

@@ -157,7 +157,7 @@ def groups_of(
         run_block: Runs a kernel on a core from its start to its end.
     """
     first = cores[0]
-    is_possible = len(cores) == first.block_dim >= LEAST_BLOCKS and not first.weak and sys.gettrace() is None
+    is_possible = len(cores) == first.block_dim >= LEAST_BLOCKS and not first.weak and not _is_watched()
     judge = Judge()
     if not is_possible or not judge.is_plain(kernel):
         return {}
@@ -175,6 +175,14 @@ def groups_of(
             group = Group(recorder, blocks)
             found.update((core.index, partial(group.run, place, core)) for place, core in enumerate(part))
     return {} if judge.was_wrong() else found
+
+
+def _is_watched() -> bool:
+    """Return whether a debugger, or another tool that traces lines, would see a block run."""
+    monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
+    return sys.gettrace() is not None or (
+        monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None
+    )
 
 
 def _record(recorder: Recorder, run: Callable[[], None]) -> bool:
