@@ -42,9 +42,10 @@ def main(names=()):
         say("  instructions are counted where valgrind is installed; 0 were counted\n")
         return
     cores = [(PURE, "1"), (COMPILED, "0")] if IS_COMPILED else [(PURE, "1")]
-    unknown = [name for name in names if not any(name in models for models, _ in cores)]
+    rows = [row for models, _ in cores for row in models]
+    unknown = [name for name in names if name not in rows]
     if unknown:
-        sys.exit(f"there is no row {unknown[0]!r}; there are {', '.join(row for models, _ in cores for row in models)}")
+        sys.exit(f"there is no row {unknown[0]!r}; there are {', '.join(map(repr, rows))}")
     counts = {}
     for models, switch in cores:
         wanted = {name: model for name, model in models.items() if not names or name in names or name == SIMPY}
@@ -56,7 +57,7 @@ def main(names=()):
 
 
 def counted(models, switch):
-    """The instructions of an operation of each of *models*, names in ring.MODELS; *switch* chooses the core."""
+    """The instructions of an operation of each of *models*, names in ring.MODELS. *switch* is the value of SWITCH."""
     few, many = LENGTHS
     lengths = [few, few, many]
     program = f"from tests.bench import instructions; instructions.fork({models}, {lengths})"
