@@ -48,6 +48,7 @@ def _run(program: str, arguments: list[str], option: str = "", *, is_sanitized: 
     from acl_py.projects import ProjectError, table_of
     from acl_py.sanitizer.suppressions import SuppressionError
     from acl_py.tools import scripts
+    from acl_py.tools.own_simulations import OwnSimulations
     from acl_py.tools.sanitizing import Sanitized
 
     with suppress(ProjectError):
@@ -57,7 +58,8 @@ def _run(program: str, arguments: list[str], option: str = "", *, is_sanitized: 
     with suppress(scripts.ScriptError, SuppressionError):  # unreadable: the command line reports it
         folder = scripts.folder_of(program, form)
         sanitized = Sanitized(PARTS_OF_SCRIPTS, folder, is_brief=True) if is_sanitized else None
-        sys.exit(scripts.run(program, arguments, form=form, sanitized=sanitized))
+        own = OwnSimulations(frozenset() if sanitized is None else sanitized.watch.parts)
+        sys.exit(scripts.run(program, arguments, form=form, sanitized=sanitized, own=own))
 
 
 if __name__ == "__main__":

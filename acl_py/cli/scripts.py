@@ -45,6 +45,7 @@ from acl_py.sanitizer import reports
 from acl_py.sanitizer.watch import begin
 from acl_py.schedules import Effects, having
 from acl_py.tools import scripts
+from acl_py.tools.own_simulations import OwnSimulations
 from acl_py.tools.sanitizing import Sanitized
 from acl_py.tools.scripts import Clock, Form
 from acl_py.trace.page import Run
@@ -288,6 +289,7 @@ def run_command(
                 strict=strict,
                 sanitized=sanitized,
                 watch=watch,
+                own=OwnSimulations(frozenset() if sanitized is None else sanitized.watch.parts),
                 clock=clock,
                 is_simulated=not on_card,
                 **options,

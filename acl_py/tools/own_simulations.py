@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from acl_py.findings import Findings
 from acl_py.parts import SanitizerPart
+from acl_py.sanitizer.watch import of_verbs
 
 if TYPE_CHECKING:
     from acl_py.simulation import Simulation
@@ -16,13 +17,13 @@ class OwnSimulations:
     """Keeps the simulation that began last, and no earlier one: its memory may be large."""
 
     def __init__(self, parts: frozenset[SanitizerPart]) -> None:
-        """*parts* are those of the sanitizer, whose report follows."""
+        """Follow the simulations from here on. *parts* are those of the sanitizer, whose report follows."""
+        of_verbs.append(self._follow)
         self._parts = parts
         self._last: Simulation | None = None
         self._count = 0
 
-    def follow(self, simulation: "Simulation") -> None:
-        """Take *simulation*, which begins, for the last one."""
+    def _follow(self, simulation: "Simulation") -> None:
         self._last = simulation
         self._count += 1
 

@@ -36,13 +36,12 @@ from acl_py.compat.acl.hanging import View
 from acl_py.compat.cuda import standing, switching
 from acl_py.errors import DeadlockError, full_text
 from acl_py.late_imports import imported
-from acl_py.sanitizer.watch import of_verbs
 from acl_py.sites import PACKAGE
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock, reads_clock
-from acl_py.tools.own_simulations import OwnSimulations
 
 if TYPE_CHECKING:
     from acl_py.sanitizer.watch import Watch
+    from acl_py.tools.own_simulations import OwnSimulations
     from acl_py.tools.sanitizing import Sanitized
     from acl_py.trace.rows.timeline import Timeline
 
@@ -103,6 +102,7 @@ def run(
     strict: bool = False,
     sanitized: "Sanitized | None" = None,
     watch: "Watch | None" = None,
+    own: "OwnSimulations | None" = None,
     clock: Clock = Clock.REAL,
     check: Callable[[ModuleType], object] | None = None,
     is_simulated: bool = True,
@@ -112,13 +112,13 @@ def run(
 
     The *register* files run first: they register the functions of models and operators. Each of the *views* gets the
     recordings that *watch* has kept, after the summary, however the run ends, unless a signal kills it. The watch ends
-    before. *options* are those of `acl_py.compat.acl.install`. With a simulated *clock* the script's own modules have
-    another `time` (own_modules.py); in processes that the script starts again, `time` is Python's. A *strict* run
-    returns 4 instead of 0 if the summary lists failed calls or findings. So does a *sanitized* one, if its report is
-    not brief and there are findings; they come before the views. Before both, it is 5 instead of 0 if a view could not
-    write its file. *check* is called with the script's module when the
-    script has ended well; if it raises, the script has failed. Unless it *is_simulated*, the driver of CUDA is the one
-    that this machine has, for programs of verbs on a card. The summary comes after the script's threads, its atexit
+    before. *own* prints the summary of a program of verbs. *options* are those of `acl_py.compat.acl.install`. With a
+    simulated *clock* the script's own modules have another `time` (own_modules.py); in processes that the script starts
+    again, `time` is Python's. A *strict* run returns 4 instead of 0 if the summary lists failed calls or findings. So
+    does a *sanitized* one, if its report is not brief and there are findings; they come before the views. Before both,
+    it is 5 instead of 0 if a view could not write its file. *check* is called with the script's module when the script
+    has ended well; if it raises, the script has failed. Unless it *is_simulated*, the driver of CUDA is the one that
+    this machine has, for programs of verbs on a card. The summary comes after the script's threads, its atexit
     functions and the finalizers of its globals, because scripts free memory in all of these.
 
     Raises:
@@ -129,9 +129,9 @@ def run(
         install_at_import(on_hang=hanging.end_process, **options)
     driver = switching.driver_of_script() if is_simulated else nullcontext()
     with driver, standing.watching(), _told_of_unawaited() as unawaited:
-        own = OwnSimulations(frozenset() if sanitized is None else sanitized.watch.parts)
-        of_verbs.append(own.follow)
-        hanging.views[:] = [own.show, *([] if sanitized is None else [partial(_show_findings, sanitized)]), *views]
+        first: list[View] = [] if own is None else [own.show]
+        first += [] if sanitized is None else [partial(_show_findings, sanitized)]
+        hanging.views[:] = [*first, *views]
         if clock is Clock.REAL:
             hanging.views.insert(0, partial(_tell_clock, main))
         hanging.recording[:] = [] if watch is None else [watch]
