@@ -1,4 +1,4 @@
-"""What a test may ask of a run that it has made ready first: which share overlaps, and how long it took from then on."""
+"""What a test may ask of a run that it has made ready first: which share overlaps, and its time from then on."""
 
 import numpy as np
 import pytest
