@@ -28,14 +28,18 @@ class BusyTimes(NamedTuple):
 
 
 def busy_times(calls: CallColumns) -> BusyTimes:
-    """Return the busy times of the host."""
+    """Return the busy times of the host.
+
+    Of those that end together, one that began with the end of a sleep comes behind a call: it has waited for the host,
+    which was in that call, and takes no time itself. What takes no time at all comes last.
+    """
     sleeps, every = calls.sleeps, np.arange(len(calls))
     # Call by call: a call begins with its entry or with the end of a sleep, and ends with a sleep or with its exit.
     begins = np.argsort(np.append(every, sleeps.call), kind="stable")
     ends = np.argsort(np.append(sleeps.call, every), kind="stable")
     begin_ns = np.append(calls.enter_ns, sleeps.end_ns)[begins]
     end_ns = np.append(sleeps.begin_ns, calls.exit_ns)[ends]
-    order = np.lexsort((begin_ns, end_ns))
+    order = np.lexsort((begin_ns, begins >= len(calls), begin_ns == end_ns, end_ns))
     begins = begins[order]
     sleep = np.maximum(begins - len(calls), -1)
     return BusyTimes(begin_ns[order], end_ns[order], np.append(every, sleeps.call)[begins], sleep)

@@ -102,6 +102,25 @@ def test_a_wake_up_that_comes_late_because_another_task_has_the_host():
     ]
 
 
+def test_a_call_that_returns_when_another_task_gives_the_host_free_has_not_had_it():
+    run = recording(
+        [op("k", 0, 50)],
+        [
+            call("LaunchKernel", 0, 0),
+            call("Destroy", 20, 60, caller="task 2"),
+            call("Destroy", 60, 80, caller="task 2"),
+            call("Memcpy", 0, 80, (1, 50, 0)),
+            call("Nothing", 80, 80, caller="task 2"),
+        ],
+    )
+    assert path(run) == [
+        (0, 1, "call", "Memcpy"),
+        (1, 20, "program", ""),
+        (20, 60, "call", "Destroy"),
+        (60, 80, "call", "Destroy"),
+    ]
+
+
 def test_a_call_that_sleeps():
     assert path(recording(calls=[call("Sleep", 10, 110, (15, 110))])) == [
         (0, 10, "program", ""),
