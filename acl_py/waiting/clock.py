@@ -320,6 +320,7 @@ class Clock(Gate):
             self._set(goal)
         else:
             turns.take(strand, bridge.host.scheduler, goal - bridge.began_ns)
+            self.ring_due(goal)
 
     def look(self) -> None:
         """Look at the next turn of the loop whether time can pass."""
@@ -510,6 +511,11 @@ class Clock(Gate):
         """Let the callbacks of all timers run that are due at *until* or before."""
         for _, timer in self.timers.take(until):
             self._make_ready(timer)
+
+    def ring_due(self, now: Nanoseconds) -> None:
+        """Let timers ring that are due at *now*, the end of a call: they are ready when the calling task suspends."""
+        if self.timers.first_ns <= now:
+            self._ring(now)
 
     def _run_timers(self, until: float) -> None:
         """Run the callbacks of all timers that are due at *until* or before, now that no task can run.
