@@ -97,7 +97,7 @@ def test_kernels_of_arrays_and_of_thread_blocks_need_neither_greenlets_nor_bfloa
     ("package", "use", "needs"),
     [
         ("greenlet", "import acl_py.asc", "kernels of AI cores, roles of thread blocks, and ranks"),
-        ("ml_dtypes", "import acl_py.asc", "bfloat16 needs the package ml_dtypes"),
+        ("ml_dtypes", "import acl_py.asc", "int4 needs the package ml_dtypes"),
         ("ml_dtypes", "from device_model.dtypes import as_dtype; as_dtype('float8_e5m2')", "float8_e5m2 needs the"),
     ],
 )
