@@ -4,71 +4,160 @@ It holds sectors of 128 bytes, the unit that the card's profiler counts. It evic
 recently used first. (With chunks of 16 KB, a row of a matrix that is read by parts and one that is written by parts had
 different ages, and the wrong one went: docs/accuracy.md, ND to NZ.) Sectors of a chunk are the bits of one integer, so
 a large copy is looked up chunk by chunk, not sector by sector.
+
+The cores of a product read the same tiles, one soon after the other. A tile that was touched a moment ago is not looked
+up again: all of it is there as long as the chunks touched since do not fill the cache. And which chunk was used last
+matters only when one is evicted, so chunks are put into that order only then.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from device_model.aicore.core.program import Direction, Flow
 
 SECTOR = 128  # bytes
 _SHIFT = 7  # log2 of SECTOR
 _CHUNK = 4  # log2 of the sectors of a chunk
-_LAST = (1 << _CHUNK) - 1
-_FULL = (1 << (1 << _CHUNK)) - 1
+_SECTORS = 1 << _CHUNK  # of a chunk
+_CHUNK_BYTES = SECTOR << _CHUNK
+_LAST = _SECTORS - 1
+_FULL = (1 << _SECTORS) - 1
 _KEY_BITS = 44  # bits of a sector's number within its allocation; the bits above are the number of the allocation
+_TILES = 4096  # that are remembered
+_SHORT = 16384  # bytes; a row that is not longer costs more to remember than to look up
+
+Tile = tuple[Hashable, int, int, int, int, bool]  # a flow's allocation, start, length, rows and stride; True: written
 
 
 class Cache:
     """The sectors of GM in a cache of *nbytes*, and which of them are dirty."""
 
-    __slots__ = ("_bases", "_dirty", "_held", "_present", "_room", "nbytes")
+    __slots__ = ("_bases", "_dirty", "_held", "_present", "_room", "_tiles", "_touched", "_used", "nbytes")
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self._room = nbytes // SECTOR
         self._held = 0
         self._bases: dict[Hashable, int] = {}
-        # The number of a chunk -> a bit for each of its sectors. The most recently used chunk is at the end.
+        # The number of a chunk -> a bit for each of its sectors. After `_settle`, the one that was used last is at the
+        # end.
         self._present: OrderedDict[int, int] = OrderedDict()
         self._dirty: dict[int, int] = {}
+        self._touched = 0  # sectors of all chunks that were ever touched, each time counted
+        # A tile -> `_touched` before it was touched last, and its chunks in the order of its rows.
+        self._tiles: dict[Tile, tuple[int, Sequence[int]]] = {}
+        # The chunks that were used since `_settle`, by tile, in the order of their last use.
+        self._used: dict[Tile, Sequence[int]] = {}
 
     def touch(self, flow: Flow) -> tuple[int, int]:
         """Read or write the bytes of *flow*; return how many were missing, and how many dirty bytes were evicted."""
-        base = self._bases.get(flow.key)
-        if base is None:
-            base = self._bases[flow.key] = len(self._bases) << _KEY_BITS
-        present, dirty = self._present, self._dirty
-        writes, keeps = flow.direction is Direction.WRITE, not flow.bypass
-        start, length, stride = flow.start, flow.length, flow.stride
-        missing = 0
-        for _ in range(flow.rows):
-            sector = base + (start >> _SHIFT)
-            last = base + (start + length - 1 >> _SHIFT)
-            while sector <= last:
-                chunk = sector >> _CHUNK
-                following = chunk + 1 << _CHUNK
-                mask = _FULL if following <= last else (2 << (last & _LAST)) - 1
-                if sector & _LAST:
-                    mask &= -1 << (sector & _LAST)
-                held = present.get(chunk, 0)
-                absent = mask & ~held if held else mask
-                if absent:
-                    count = absent.bit_count()
-                    missing += count
-                    if keeps:
-                        present[chunk] = held | mask
-                        self._held += count
-                if keeps:
-                    if held:
-                        present.move_to_end(chunk)
-                    if writes:
-                        dirty[chunk] = dirty.get(chunk, 0) | mask
-                sector = following
+        if flow.bypass:
+            return self._look_up(flow, *self._parts(flow)) * SECTOR, 0
+        if flow.rows == 1 and flow.length <= _SHORT:
+            return self._touch_row(flow)
+        tile = flow.key, flow.start, flow.length, flow.rows, flow.stride, flow.direction is Direction.WRITE
+        before, chunks = self._tiles.get(tile, (0, ()))
+        if chunks and self._touched - before <= self._room:
+            missing = 0
+        else:
+            if len(self._tiles) >= _TILES:
+                self._settle()
+                self._tiles.clear()
+            chunks, parts = self._parts(flow)
+            missing = self._look_up(flow, chunks, parts)
+            self._held += missing
+        self._tiles[tile] = self._touched, chunks
+        self._used.pop(tile, None)  # what is used again comes last
+        self._used[tile] = chunks
+        self._touched += len(chunks) * _SECTORS
+        return missing * SECTOR, self._evict() * SECTOR if self._held > self._room else 0
+
+    def _touch_row(self, flow: Flow) -> tuple[int, int]:
+        """As `touch`, for a single row, without remembering it."""
+        if self._used:
+            self._settle()
+        base = self._base(flow.key)
+        present, dirty, writes = self._present, self._dirty, flow.direction is Direction.WRITE
+        sector, last = base + (flow.start >> _SHIFT), base + (flow.start + flow.length - 1 >> _SHIFT)
+        first, missing = sector >> _CHUNK, 0
+        while sector <= last:
+            chunk = sector >> _CHUNK
+            following = chunk + 1 << _CHUNK
+            part = _FULL if following <= last else (2 << (last & _LAST)) - 1
+            if sector & _LAST:
+                part &= -1 << (sector & _LAST)
+            held = present.get(chunk, 0)
+            absent = part & ~held
+            if absent:
+                missing += absent.bit_count()
+                present[chunk] = held | part
+            if held:
+                present.move_to_end(chunk)
+            if writes:
+                dirty[chunk] = dirty.get(chunk, 0) | part
+            sector = following
+        self._touched += _SECTORS * ((last >> _CHUNK) - first + 1)
+        self._held += missing
+        return missing * SECTOR, self._evict() * SECTOR if self._held > self._room else 0
+
+    def _base(self, key: Hashable) -> int:
+        """Return the number of the first sector of an allocation."""
+        return self._bases.setdefault(key, len(self._bases) << _KEY_BITS)
+
+    def _parts(self, flow: Flow) -> tuple[Sequence[int], list[int]]:
+        """Return the chunks that the rows of *flow* touch, in their order, and the sectors of each, as bits."""
+        base = self._base(flow.key)
+        start, length, rows, stride = flow.start, flow.length, flow.rows, flow.stride
+        chunks: list[int] = []
+        parts: list[int] = []
+        for _ in range(rows):
+            sector, last = base + (start >> _SHIFT), base + (start + length - 1 >> _SHIFT)
+            chunk, final = sector >> _CHUNK, last >> _CHUNK
+            head, tail = _FULL & -1 << (sector & _LAST), (2 << (last & _LAST)) - 1
+            if chunk < final:
+                chunks += range(chunk, final + 1)
+                parts += [head, *[_FULL] * (final - chunk - 1), tail]
+            elif stride and not stride % _CHUNK_BYTES:  # all rows are as this one
+                step = stride // _CHUNK_BYTES
+                return range(chunk, chunk + rows * step, step), [head & tail] * rows
+            else:
+                chunks.append(chunk)
+                parts.append(head & tail)
             start += stride
+        return range(chunks[0], chunks[-1] + 1) if rows == 1 else chunks, parts
+
+    def _look_up(self, flow: Flow, chunks: Sequence[int], parts: list[int]) -> int:
+        """Return how many sectors of the *parts* of *chunks* are missing; unless *flow* bypasses the L2, keep them."""
+        present, keeps = self._present, not flow.bypass
+        get, missing = present.get, 0
+        for chunk, part in zip(chunks, parts, strict=True):
+            held = get(chunk, 0)
+            absent = part & ~held
+            if absent:
+                missing += absent.bit_count()
+                if keeps:
+                    present[chunk] = held | part
+        if keeps and flow.direction is Direction.WRITE:
+            dirty = self._dirty
+            for chunk, part in zip(chunks, parts, strict=True):
+                dirty[chunk] = dirty.get(chunk, 0) | part
+        return missing
+
+    def _settle(self) -> None:
+        """Put the chunks in the order of their last use."""
+        move = self._present.move_to_end
+        for chunks in self._used.values():
+            for chunk in chunks:
+                move(chunk)
+        self._used.clear()
+
+    def _evict(self) -> int:
+        """Evict chunks until what is held fits; return how many of their sectors were dirty."""
+        if self._used:
+            self._settle()
         evicted = 0
         while self._held > self._room:
-            chunk, held = present.popitem(last=False)
+            chunk, held = self._present.popitem(last=False)
             self._held -= held.bit_count()
-            evicted += dirty.pop(chunk, 0).bit_count()
-        return missing * SECTOR, evicted * SECTOR
+            evicted += self._dirty.pop(chunk, 0).bit_count()
+        return evicted
