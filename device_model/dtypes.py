@@ -11,6 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 SMALL_FLOATS = ("bfloat16", "float8_e5m2", "float8_e4m3fn")
+_NAMES = (
+    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+    "complex64", "complex128", *SMALL_FLOATS,
+)  # fmt: skip
 
 
 def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
@@ -20,7 +24,22 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
         TypeError: There is no such dtype.
         ImportError: It is one of ml_dtypes, which is not installed.
     """
-    return small_dtype(dtype) if isinstance(dtype, str) and dtype in SMALL_FLOATS else np.dtype(dtype)
+    if isinstance(dtype, str) and dtype in SMALL_FLOATS:
+        return small_dtype(dtype)
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        if not isinstance(dtype, str):
+            raise
+        raise TypeError(_unknown(dtype)) from None
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches  # only a mistake needs it
+
+    near = get_close_matches(name.lower(), _NAMES, 1)
+    meant = f"did you mean {near[0]}? There" if near else "there"
+    return f"there is no data type {name!r}; {meant} are {', '.join(_NAMES)}, and NumPy's other names"
 
 
 @cache

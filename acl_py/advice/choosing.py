@@ -432,5 +432,8 @@ def missing(timeline: Timeline) -> str:
     """Return what advice about the run in *timeline* needs and the recording does not have; "" if it has all."""
     several = len({(call.caller, call.by) for call in timeline.calls}) > 1
     if not timeline.host_watched or (several and not timeline.handovers_watched):
-        return "advice needs accesses of the host: run or record the program with --sanitize"
+        return (
+            "advice needs accesses of the host, and the sanitizer's part host was off: run or record the program with "
+            "--sanitize"
+        )
     return ""

@@ -68,6 +68,13 @@ def no_source(path: Path | None) -> Path | None:
     return path
 
 
+def page_file(path: Path | None) -> Path | None:
+    """Return the *path* to which an option writes a page; raise BadParameter if its ending is that of another kind."""
+    if path is not None and no_source(path) is not None and path.suffix.lower() not in ("", ".html", ".htm"):
+        raise typer.BadParameter(f"{path} ends in {path.suffix}, and the page is HTML: let the name end in .html")
+    return path
+
+
 TraceOut = Annotated[
     Path | None,
     typer.Option(
@@ -214,7 +221,7 @@ ReportOut = Annotated[
         "--report",
         metavar="FILE.html",
         help="Write the timeline to this file, as a page for any browser.",
-        callback=no_source,
+        callback=page_file,
         rich_help_panel=OF_FILES,
     ),
 ]

@@ -33,7 +33,7 @@ def names_command(
     kernel = [name for name in names if name.kind is not NameKind.HOST and name.kind is not NameKind.ARGUMENT]
     console().print(
         f"{len(kernel) - len(lacking)} of {len(kernel)} names that run on cores are here; docs/aicore.md has all by "
-        "room",
+        "subject",
         highlight=False,
     )
     if lacking:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from acl_py.causes.lines import MOST_LINES, us
-from acl_py.cli.common import Overlay, complain, no_source, option_refused, profile_of
+from acl_py.cli.common import Overlay, complain, option_refused, page_file, profile_of
 from acl_py.cli.crews import CrewError, Dask, Workers, crew_of
 from acl_py.cli.explaining import OptimiseOut, Told, WhatIf, edits_of, say, write_page
 from acl_py.cli.windows import All, FailOver, JsonOut, Range, Since, Top, Until, nanoseconds, view_of, write_json
@@ -20,7 +20,7 @@ TraceIn = Annotated[Path, typer.Argument(help=_SAVED, show_default=False, metava
 HtmlOut = Annotated[
     Path | None,
     typer.Option(
-        "--html", metavar="FILE.html", help="Write the timeline, with its findings, to a page.", callback=no_source
+        "--html", metavar="FILE.html", help="Write the timeline, with its findings, to a page.", callback=page_file
     ),
 ]
 

@@ -250,7 +250,8 @@ def _notes_of_arrays(pairs: Sequence[str]) -> Iterator[str]:
     """Yield what is not known of *pairs* of copies, which are in order if each has an array of its own."""
     if pairs:
         more = f" and {len(pairs) - _SHOWN:,} more pairs" if len(pairs) > _SHOWN else ""
-        yield f"whether these use the same array, and then are in no order: {listed(pairs[:_SHOWN])}{more}"
+        shown = listed(pairs[:_SHOWN])
+        yield f"nothing orders these copies; if they use one array of the host, they race: {shown}{more}"
 
 
 def _conflicts(

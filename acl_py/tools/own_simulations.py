@@ -27,6 +27,11 @@ class OwnSimulations:
         self._last = simulation
         self._count += 1
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there was a simulation."""
+        return self._last is not None
+
     def show(self, _: "Sequence[Timeline]") -> bool:
         """Print the summary, if there was a simulation in which the program has done something; it writes no file.
 

@@ -11,6 +11,7 @@ something, or if the run is *sanitized*, with a full report, and the sanitizer f
 was asked for could not be written; this comes before 4.
 """
 
+import ast
 import atexit
 import os
 import re
@@ -162,6 +163,8 @@ def run(
         del module
         failed, is_written = _end()
         failed += len(unawaited)
+        if not code and check is None and own is not None and not own.has_begun:
+            _tell_uncalled(main)
         found = (
             sanitized is not None and (strict or not sanitized.is_brief) and (sanitized.report().findings or unawaited)
         )
@@ -208,6 +211,35 @@ def _tell_clock(main: Main, _: "Sequence[Timeline]") -> bool:
     if current_session() is not None and any(map(_reads_clock, _own_sources(main))):
         print("  time: time.* is real time in this script; `--clock simulated` gives the card's", file=sys.stderr)
     return True
+
+
+def _tell_uncalled(main: Main) -> None:
+    """Say how to run the function `main` of a script for verbs that has only defined it."""
+    if main.source is None or current_session() is not None:
+        return
+    tree = ast.parse(main.source)
+    functions = (each for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+    function = next((each for each in functions if each.name == "main"), None)
+    if function is None or function.decorator_list or any(map(_names_main, ast.walk(tree))):
+        return
+    if any(map(_imports_acl_py, ast.walk(tree))):
+        print(
+            f"acl-py: {main.name} has called nothing of acl_py: it defines main(), and nothing runs it. Write "
+            "acl_py.run(main) at its end",
+            file=sys.stderr,
+        )
+
+
+def _names_main(node: ast.AST) -> bool:
+    return (isinstance(node, ast.Name) and node.id == "main") or (
+        isinstance(node, ast.Constant) and node.value == "main"
+    )
+
+
+def _imports_acl_py(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] == "acl_py" for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "acl_py"
 
 
 def _own_sources(main: Main) -> Iterator[bytes | str]:

@@ -74,13 +74,16 @@ class Array(Handle):
             raise ValueError(f"an Array of {self.dtype} is not possible: its items must be plain bytes of a fixed size")
         if shape is None:
             if buffer.nbytes % self.dtype.itemsize:
-                raise ValueError(f"{buffer!r} is no whole number of {self.dtype}")
+                raise ValueError(
+                    f"{buffer!r} has {buffer.nbytes:,} bytes, which is no whole number of {self.dtype}, of "
+                    f"{self.dtype.itemsize} bytes each: give the shape, or another dtype"
+                )
             shape = buffer.nbytes // self.dtype.itemsize
         self.shape = lengths(shape)
         self.nbytes = prod(self.shape) * self.dtype.itemsize
         if any(length < 0 for length in self.shape) or self.nbytes > buffer.nbytes:
             raise ValueError(
-                f"{self.dtype} of shape {self.shape} takes {self.nbytes} bytes, and {buffer!r} has {buffer.nbytes}"
+                f"{self.dtype} of shape {self.shape} takes {self.nbytes:,} bytes, and {buffer!r} has {buffer.nbytes:,}"
             )
         self._readable: npt.NDArray[Any] | None = None
         self._writable: npt.NDArray[Any] | None = None

@@ -314,9 +314,10 @@ def test_kernels_are_plain_functions():
 
 @tiny
 async def test_arrays_that_do_not_fit():
-    x = await acl.Malloc(10)
+    x, larger = await acl.Malloc(10), await acl.Malloc(4_098)
     for wrong, match in (
-        (lambda: acl.Array(x, np.float32), "no whole number of float32"),
+        (lambda: acl.Array(x, np.float32), "has 10 bytes, which is no whole number of float32, of 4 bytes each: give"),
+        (lambda: acl.Array(larger, np.float32), "<Buffer device 4.0 KiB .*> has 4,098 bytes, which is no whole"),
         (lambda: acl.Array(x, np.float32, 3), "takes 12 bytes, and <Buffer device 10 B .* has 10"),
         (lambda: acl.Array(x, np.uint8, (2, -3)), "shape"),
         (lambda: acl.Array(x, object), "plain bytes"),
@@ -327,6 +328,20 @@ async def test_arrays_that_do_not_fit():
     for thing in (np.zeros(4), 5, None):
         with pytest.raises(TypeError, match="an Array is made of a buffer"):
             acl.Array(thing)
+
+
+@tiny
+async def test_a_data_type_that_there_is_not_is_answered_with_those_that_there_are():
+    buffer = await acl.Malloc(16)
+    comms = [await acl.CommInitRootInfo(1, await acl.GetRootInfo(), 0)]
+    with pytest.raises(
+        TypeError, match=r"^there is no data type 'flot32'; did you mean float32\? There are float16, fl"
+    ):
+        acl.Array(buffer, "flot32")
+    with pytest.raises(TypeError, match=r"^there is no data type 'bfloat'; did you mean bfloat16\? There are "):
+        await acl.AllReduce(buffer, buffer, 4, "bfloat", acl.ReduceOp.SUM, *comms, await acl.CreateStream())
+    with pytest.raises(TypeError, match=r"^there is no data type 'x'; there are float16, .* and NumPy's other names$"):
+        (await acl.MallocHost(16)).numpy("x")
 
 
 @tiny

@@ -59,6 +59,29 @@ def test_no_option_writes_over_a_program(tmp_path, option):
     assert (tmp_path / "victim.py").read_text() == "precious = 1\n"
 
 
+def test_a_page_is_not_written_under_the_name_of_another_kind_of_file(tmp_path):
+    done = run(tmp_path, PROGRAM.format(more=""), "--report", "page.pdf")
+    assert done.returncode == 2
+    text = " ".join(done.stderr.replace("│", "").split())
+    assert "page.pdf ends in .pdf, and the page is HTML: let the name end in .html" in text
+    assert not (tmp_path / "page.pdf").exists()
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ("", True),
+        ("if __name__ == '__main__':\n        acl.run(main)", False),
+        ("acl.open()", False),
+        ("raise SystemExit(3)", False),  # a script that has failed says so itself
+    ],
+)
+def test_a_script_that_only_defines_main_is_told_how_to_run_it(tmp_path, end, told):
+    done = run(tmp_path, f"    import acl_py as acl\n\n    async def main():\n        pass\n\n    {end}\n")
+    text = "acl-py: program.py has called nothing of acl_py: it defines main(), and nothing runs it. Write acl_py.run("
+    assert done.stderr.startswith(text) == told, done.stderr
+
+
 def test_the_page_of_a_run_has_what_the_sanitizer_has_found(tmp_path):
     racy = PROGRAM.replace("await acl.SynchronizeStream(stream)", "pinned.numpy()[0] = 1")
     done = run(tmp_path, racy.format(more=""), "--report", "page.html")

@@ -184,41 +184,47 @@ def _columns(spans: Spans, window: _Window) -> _Columns:
 def _bars(spans: Spans, columns: _Columns, window: _Window) -> list[_Bar]:
     bars: list[_Bar] = []
     owners = columns.owner.tolist()
+    counted_in = window.of(spans.start + (spans.end - spans.start) // 2)  # the column whose bar counts each span
+    longest: dict[int, int] = {}
     for owner, group in groupby((number for number, owner in enumerate(owners) if owner >= 0), key=owners.__getitem__):
         run = list(group)
         bars.append(_Bar(run[0], run[-1], spans.looks[int(spans.look[owner])], spans.names[int(spans.name[owner])]))
-    return list(_merged(bars, spans, window))
+        if len(run) > longest.get(owner, 0):  # spans overlap: the middle of one may belong to another
+            longest[owner], counted_in[owner] = len(run), run[0]
+    return list(_merged(bars, spans, counted_in))
 
 
-def _merged(bars: Sequence[_Bar], spans: Spans, window: _Window) -> Iterator[_Bar]:
+def _merged(bars: Sequence[_Bar], spans: Spans, counted_in: Ints) -> Iterator[_Bar]:
     """Join neighbours of one look that are too short for their names to one bar that says how many they are."""
-    middles = window.of(spans.start + (spans.end - spans.start) // 2)
-    order = np.argsort(middles, kind="stable")
-    spans, middles = spans.select(order), middles[order]
+    order = np.argsort(counted_in, kind="stable")
+    spans, counted_in = spans.select(order), counted_in[order]
     run: list[_Bar] = []
     for bar in bars:
         fits = cell_len(bar.name) + 2 <= bar.last - bar.first + 1
         if run and (fits or bar.look != run[-1].look or bar.first > run[-1].last + 1):
-            yield _one(run, spans, middles)
+            yield _one(run, spans, counted_in)
             run = []
         if fits:
             yield bar
         else:
             run.append(bar)
     if run:
-        yield _one(run, spans, middles)
+        yield _one(run, spans, counted_in)
 
 
-def _one(run: Sequence[_Bar], spans: Spans, middles: Ints) -> _Bar:
-    """Return one bar for a *run* of them; *spans* are in the order of their *middles*."""
+def _one(run: Sequence[_Bar], spans: Spans, counted_in: Ints) -> _Bar:
+    """Return one bar for a *run* of them; *spans* are in the order of the columns that they are *counted_in*.
+
+    It has no name if other bars count all spans that it shows parts of.
+    """
     first, last, look = run[0].first, run[-1].last, run[0].look
     if len(run) == 1:
         return run[0]
-    begin, end = np.searchsorted(middles, (first, last + 1))
+    begin, end = np.searchsorted(counted_in, (first, last + 1))
     meant = spans.select(np.arange(begin, end)[spans.look[begin:end] == spans.looks.index(look)])
     names = np.unique(meant.name).tolist()
     what = f"× {spans.names[names[0]]}" if len(names) == 1 else look.many
-    return _Bar(first, last, look, f"{meant.stands_for.sum()} {what}")
+    return _Bar(first, last, look, f"{meant.stands_for.sum()} {what}" if names else "")
 
 
 # --- text

@@ -52,21 +52,31 @@ def styled_lanes(
     rows = trace.instructions
     if operation is None and rows:
         operation = rows[-1].operation
-    rows = [row for row in rows if row.operation == operation]
-    cores = list(dict.fromkeys(row.core for row in rows))
+    of_launch = [row for row in rows if row.operation == operation]
+    cores = list(dict.fromkeys(row.core for row in of_launch))
     if core is None and cores:
         core = cores[0]
     if core not in cores:
-        raise ValueError(
-            f"there are no instructions of core {core} in operation {operation}, only of {', '.join(cores) or 'none'};"
-            " start the simulation with instructions=, the number to keep of each launch"
-        )
-    shown = [row for row in rows if row.core == core]
+        raise ValueError(_missing(rows, operation, core, cores))
+    shown = [row for row in of_launch if row.core == core]
     begin = min(row.start_ns for row in shown)
     end = max(row.end_ns for row in shown) - begin if span_ns is None else span_ns
     lanes = [Lane(pipe, partial(_spans, [row for row in shown if row.pipe == pipe], begin)) for pipe in PIPE_ORDER]
     used = [lane for lane in lanes if not lane.spans().behind.all()]
     return draw(used or lanes, [*_LOOKS.values(), _HELD], 0, round(end), width)
+
+
+def _missing(rows: Sequence[CoreInstruction], operation: int | None, core: str | None, cores: Sequence[str]) -> str:
+    """Return why a trace with the instructions *rows* has no chart of this core and operation."""
+    if not rows:
+        return (
+            "the trace has no instructions: launch a kernel on cores, and start the simulation with instructions=, the"
+            " number to keep of each launch"
+        )
+    if not cores:
+        launches = ", ".join(str(each) for each in dict.fromkeys(row.operation for row in rows))
+        return f"the trace has no instructions of operation {operation}: it has those of operation {launches}"
+    return f"the trace has no instructions of core {core} in operation {operation}: it has those of {', '.join(cores)}"
 
 
 def _spans(rows: Sequence[CoreInstruction], begin_ns: float) -> Spans:

@@ -108,8 +108,8 @@ def test_an_await_is_no_call():
 
 
 def test_a_run_whose_host_was_not_watched_gets_no_advice():
-    text = "advice needs accesses of the host: run or record the program with --sanitize"
-    assert missing(recorded(Pipeline, sanitize="device")) == text
+    text = "advice needs accesses of the host, and the sanitizer's part host was off: run or record"
+    assert missing(recorded(Pipeline, sanitize="device")).startswith(text)
     assert missing(recorded(Pipeline)) == ""
 
 

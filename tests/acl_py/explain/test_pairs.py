@@ -17,4 +17,7 @@ def test_the_price_is_what_the_edit_is_worth(pair):
 
 def test_copies_of_arrays_may_use_the_same_one():
     notes = answer_of(DownloadsOfTwoStreams).notes
-    assert any(note.startswith("whether these use the same array, and then are in no order: d2h ") for note in notes)
+    assert any(
+        note.startswith("nothing orders these copies; if they use one array of the host, they race: d2h ")
+        for note in notes
+    )

@@ -1,5 +1,6 @@
 """What a trace keeps of core kernels, and its views: the pipe chart, the lanes of the Chrome trace, the report."""
 
+import re
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -187,10 +188,30 @@ async def test_a_core_and_a_launch_can_be_chosen():
     assert len(set(pictures)) == 4
 
 
+async def test_copies_that_overlap_are_each_counted_once():
+    """The middles of all five copies are in the columns of the first, which has its name there."""
+
+    @asc.kernel
+    def loads(x: asc.In):
+        tiles = [asc.LocalTensor(asc.half, asc.TPosition.VECIN, 2 * TILE * each, TILE) for each in range(5)]
+        for tile in tiles:
+            asc.DataCopy(tile, asc.GlobalTensor(asc.half).SetGlobalBuffer(x), TILE)
+
+    async with acl.simulate(device=DEVICE, instructions=100) as sim:
+        await loads[1](acl.Array(await acl.Malloc(2 * TILE), np.float16))
+        await acl.SynchronizeDevice()
+    [row] = [line for line in pipes.lanes(sim.trace).splitlines() if line.startswith("MTE2")]
+    assert re.sub(" +", " ", re.sub("[»›│]+", "-", row)) == "MTE2 - DataCopy - 4 × DataCopy - 100 %"
+
+
 async def test_what_the_trace_does_not_have_is_refused():
     sim = await traced((2, 1))
-    with pytest.raises(ValueError, match=r"no instructions of core AIV 7 in operation .*, only of AIV 0, AIV 1; start"):
+    with pytest.raises(
+        ValueError, match=r"no instructions of core AIV 7 in operation 1: it has those of AIV 0, AIV 1$"
+    ):
         pipes.lanes(sim.trace, core="AIV 7")
+    with pytest.raises(ValueError, match=r"no instructions of operation 5: it has those of operation 1$"):
+        pipes.lanes(sim.trace, operation=5)
     sim = await traced((1, 1), instructions=0)
-    with pytest.raises(ValueError, match="only of none; start the simulation with instructions="):
+    with pytest.raises(ValueError, match=r"^the trace has no instructions: launch .* start the simulation with instr"):
         pipes.lanes(sim.trace)

@@ -40,7 +40,7 @@ def test_the_command_writes_the_edited_program(tmp_path):
     done = command(trace, "-o", out)
     assert done.exit_code == 0
     assert "edits: 1\n  1. planted_pairs.py:" in done.output
-    assert "advice needs accesses of the host" in done.output
+    assert "advice needs accesses of the host, and the sanitizer's part host was off" in done.output
     (program,) = load(out)
     assert replay(program).done_us < 6_300 < replay(program_of(recording(UploadInPieces))).done_us
     again = command(out)
