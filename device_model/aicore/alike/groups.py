@@ -31,6 +31,7 @@ class Group:
 
     def __init__(self, recorder: Recorder, blocks: Blocks) -> None:
         self._blocks = blocks
+        self._has_failed = False
         self._recorder = recorder
         program = recorder.program
         self._instructions = program.instructions
@@ -60,7 +61,8 @@ class Group:
 
     def run(self, place: int, core: Core, run_alone: Callable[[], None]) -> None:
         """Do what the block at *place* of the group does on *core*; *run_alone* does it without the record."""
-        if not self._compute(place):
+        self._has_failed = self._has_failed or not self._compute(place)
+        if self._has_failed:  # then the record is not what its first block did
             run_alone()  # which raises the error where the kernel's lines are in its traceback
             return
         program = core.program
@@ -81,7 +83,7 @@ class Group:
             with np.errstate(all="ignore"):
                 for compute in recorder.computes:
                     compute()
-        except Exception:
+        except (Differ, Exception):
             for room, old in saved:
                 room[:] = old
             return False
@@ -167,7 +169,7 @@ def groups_of(
         part, left = parts.pop(), left - 1
         blocks = Blocks(len(part))
         recorder = Recorder(part, blocks)
-        with _own_range(judge.loops.values()):
+        with own_range(judge.loops.values()):
             is_whole = _record(recorder, partial(run_block, recorder, kernel))
         if blocks.answers is not None:
             parts += _divided(part, blocks.answers)
@@ -199,15 +201,18 @@ def _record(recorder: Recorder, run: Callable[[], None]) -> bool:
 
 
 @contextmanager
-def _own_range(modules: Iterable[dict[str, Any]]) -> Iterator[None]:
-    """Let `range` in *modules*, each its global names, take numbers that differ from block to block meanwhile."""
+def own_range(modules: Iterable[dict[str, Any]]) -> Iterator[None]:
+    """Let `range` in *modules*, each its global names, take numbers that differ from block to block meanwhile.
+
+    If launches in two threads overlap here, the first one to end takes it from the other, which divides its blocks.
+    """
     for names in modules:
         names["range"] = range_of_blocks
     try:
         yield
     finally:
         for names in modules:
-            del names["range"]
+            names.pop("range", None)
 
 
 def _divided(cores: Sequence[Core], answers: Sequence[Hashable]) -> list[list[Core]]:

@@ -9,7 +9,8 @@ import builtins
 import dis
 import math
 from collections.abc import Iterator, Mapping
-from enum import Enum
+from dataclasses import fields
+from enum import Enum, EnumType, IntEnum
 from functools import lru_cache, partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -32,7 +33,8 @@ _FORBIDDEN = (
     "LOAD_CLASSDEREF", "GET_AWAITABLE",
 )  # fmt: skip
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
-_ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, np.ufunc, GlobalBuffer, CoreTypeTest)
+_ATOMS = (type(None), bool, int, float, complex, str, bytes)
+_OF_NUMPY = (np.generic, np.dtype, np.ufunc)
 _CONSTRUCTORS = ("__init__", "__new__")
 _NOTHING = object()
 _RUNTIME = "acl_py.runtime.scopes"  # has the method that refuses verbs in a kernel
@@ -56,25 +58,29 @@ class Judge:
     def __init__(self) -> None:
         self.loops: dict[int, dict[str, Any]] = {}
         self._seen: dict[int, object] = {}
-        self._attributes: list[tuple[Any, dict[str, Any]]] = []  # of functions and classes, which code can change
+        self._attributes: list[tuple[Any, dict[str, Any]]] = []  # of objects whose attributes code can set
 
     def is_plain(self, kernel: Any) -> bool:
         """Return whether *kernel* does the same at each call, except for what the language tells it.
 
         It may be wrapped by a method that gets it as its first argument, as the runtime does to refuse verbs in it.
         """
-        if isinstance(kernel, partial) and isinstance(kernel.func, MethodType) and _module(kernel.func) == _RUNTIME:
+        if (
+            isinstance(kernel, partial)
+            and isinstance(kernel.func, MethodType)
+            and _module(kernel.func.__func__) == _RUNTIME
+        ):
             function, *args = kernel.args
             kernel = partial(function, *args, **kernel.keywords)
         return self.is_harmless(kernel)
 
     def was_wrong(self) -> bool:
-        """Return whether a call of the kernel has set attributes of functions or classes; undo that."""
+        """Return whether a call of the kernel has set attributes of what it uses; undo that."""
         is_wrong = False
         for owner, old in self._attributes:
-            for name in dict.fromkeys((*old, *vars(owner))):
-                now = vars(owner).get(name, _NOTHING)
-                if now is not old.get(name, _NOTHING):
+            new = _attributes_of(owner)
+            for name in dict.fromkeys((*old, *new)):
+                if new.get(name, _NOTHING) is not old.get(name, _NOTHING):
                     is_wrong = True
                     if name in old:
                         setattr(owner, name, old[name])
@@ -86,13 +92,14 @@ class Judge:
         """Whether *value* cannot change, and running it, if it can be run, changes nothing outside."""
         if isinstance(value, type):
             return self._class(value)
-        if isinstance(value, _ATOMS) or id(value) in self._seen:
+        if type(value) in _ATOMS or id(value) in self._seen:
             return True
         self._seen[id(value)] = value  # kept alive, as its id is remembered
-        if isinstance(value, tuple | frozenset):
-            return all(map(self.is_harmless, value)) and self._class(type(value))
-        if isinstance(value, Enum):
-            return self._class(type(value))
+        if isinstance(value, GlobalBuffer):
+            self._attributes.append((value, _attributes_of(value)))
+            return True
+        if isinstance(value, (*_ATOMS, *_OF_NUMPY, tuple, frozenset, Enum, CoreTypeTest)):
+            return self._value(value)
         if isinstance(value, FunctionType):
             return _is_of_language(value) or self._function(value)
         if isinstance(value, MethodType):
@@ -107,25 +114,38 @@ class Judge:
             return getattr(math, value.__name__, None) is value or (
                 value.__name__ in _BUILTINS and getattr(builtins, value.__name__, None) is value
             )
-        return _is_of_language(type(value)) and _is_frozen(type(value))
+        if _is_of_language(type(value)) and _is_frozen(type(value)):
+            return all(self.is_harmless(getattr(value, each.name)) for each in fields(value))
+        return False
+
+    def _value(self, value: Any) -> bool:
+        """Whether a value is harmless with its parts. It cannot change, except for attributes that were added to it."""
+        parts = list(value) if isinstance(value, tuple | frozenset) else []
+        if hasattr(value, "__dict__"):
+            self._attributes.append((value, _attributes_of(value)))
+            parts += vars(value).values()
+        return not isinstance(value, np.void) and self._class(type(value)) and all(map(self.is_harmless, parts))
 
     def _class(self, cls: type) -> bool:
         if id(cls) in self._seen:
             return True
         self._seen[id(cls)] = cls
-        if _is_of_language(cls) or cls in (object, Enum, tuple) or issubclass(cls, np.generic | BaseException):
+        if _is_of_language(cls) or cls in (object, Enum, IntEnum) or issubclass(cls, _OF_NUMPY):
             return True
         if cls.__module__ == "builtins":
-            return cls.__name__ in _BUILTINS
-        self._attributes.append((cls, dict(vars(cls))))
-        return all(map(self._class, cls.__bases__)) and all(self._member(*each) for each in vars(cls).items())
+            return cls.__name__ in _BUILTINS or issubclass(cls, BaseException)
+        if type(cls) not in (type, EnumType):  # it may do anything where objects are made
+            return False
+        self._attributes.append((cls, _attributes_of(cls)))
+        return all(map(self._class, cls.__bases__)) and all(self._member(cls, *each) for each in vars(cls).items())
 
-    def _member(self, name: str, value: Any) -> bool:
+    def _member(self, cls: type, name: str, value: Any) -> bool:
         if isinstance(value, FunctionType | property | staticmethod | classmethod):
             maker = _module(getattr(value, "__func__", value))
             return maker in ("collections", "enum") or maker.startswith("namedtuple_") or self.is_harmless(value)
         is_field = type(value).__name__ in ("member_descriptor", "_tuplegetter")
-        is_of_python = name in ("_fields", "_field_defaults") or name[0] == name[-1] == "_"
+        hidden = "_" if issubclass(cls, Enum) else "__"
+        is_of_python = name in ("_fields", "_field_defaults") or (name.startswith(hidden) and name.endswith(hidden))
         return is_field or is_of_python or self.is_harmless(value)
 
     def _function(self, function: FunctionType) -> bool:
@@ -134,7 +154,7 @@ class Judge:
             outside = {name: cell.cell_contents for name, cell in cells.items() if name != "__class__"}
         except ValueError:  # not set yet
             return False
-        self._attributes.append((function, dict(vars(function))))
+        self._attributes.append((function, _attributes_of(function)))
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         return (
             type(function) is FunctionType
@@ -175,8 +195,12 @@ def _uses_of(code: CodeType, outside: frozenset[str]) -> tuple[_Use, ...] | None
     """Return the names from outside that *code* uses; None if it changes what lies outside, or might."""
     uses: list[_Use] = []
     steps = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "PRECALL", "NOP")]
+    before = ""
     for place, step in enumerate(steps):
         name = step.opname
+        if (before, name) == ("PUSH_EXC_INFO", "POP_TOP") or step.argval == "BaseException":
+            return None  # it may catch what ends a record, and go on
+        before = name
         if name in _FORBIDDEN or (name == "STORE_DEREF" and step.argval in outside):
             return None
         if name in _ATTRIBUTES and str(step.argval).startswith("__") and step.argval not in _CONSTRUCTORS:
@@ -206,7 +230,17 @@ def _is_of_language(value: Any) -> bool:
     return _module(value).startswith("device_model.")
 
 
+def _attributes_of(owner: Any) -> dict[str, Any]:
+    """Return the attributes of a buffer in GM, or of an object that has a dict of them."""
+    if isinstance(owner, GlobalBuffer):
+        return {name: getattr(owner, name) for name in GlobalBuffer.__slots__}
+    return dict(vars(owner))
+
+
 def _module(value: Any) -> str:
+    """Return the module of a class or function by name: of a function that of its code, as `functools.wraps` lies."""
+    if isinstance(value, FunctionType):
+        return str(value.__globals__.get("__name__", ""))
     return str(getattr(value, "__module__", ""))
 
 

@@ -3,6 +3,8 @@
 GetBlockIdx() gives such a number in a run that is recorded (`alike`). Sums, products and the like give one more, or a
 plain integer where it is the same for all blocks. Anything else needs one answer for all blocks, such as a comparison
 or an index. If the blocks do not agree on it, the run ends, and the blocks are divided by their answers.
+
+What is computed with a NumPy integer is a NumPy integer in each block, with the width that it has there.
 """
 
 import operator
@@ -44,13 +46,23 @@ class Blocks:
 
 
 class Each:
-    """A whole number for each of *blocks*; `values` has them in the order of the blocks."""
+    """A whole number for each of *blocks*; `values` has them in the order of the blocks, all of one type."""
 
     __slots__ = ("_blocks", "values")
 
-    def __init__(self, blocks: Blocks, values: tuple[int, ...]) -> None:
+    def __init__(self, blocks: Blocks, values: tuple[Any, ...]) -> None:
         self._blocks = blocks
         self.values = values
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The type that each block's number has: `isinstance` and `match` look at it."""
+        return type(self.values[0])
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if hasattr(self.__class__, name):
+            self._apart()
+        raise AttributeError(name)
 
     @staticmethod
     def of(blocks: Blocks, values: Sequence[int]) -> "Each | int":
@@ -58,18 +70,15 @@ class Each:
         first = values[0]
         return first if values.count(first) == len(values) else Each(blocks, tuple(values))
 
-    def _others(self, other: Any) -> Sequence[int] | None:
+    def _others(self, other: Any) -> Sequence[Any]:
         if type(other) is Each and other._blocks is self._blocks:
             return other.values
-        if isinstance(other, int | np.integer):
-            return (int(other),) * len(self.values)
-        return None
+        if not isinstance(other, int | np.integer):
+            self._apart()
+        return (other,) * len(self.values)
 
     def _with(self, other: Any, compute: Callable[[Any, Any], Any]) -> Any:
-        others = self._others(other)
-        if others is None:
-            self._one()
-        return Each.of(self._blocks, list(map(compute, self.values, others or ())))
+        return Each.of(self._blocks, list(map(compute, self.values, self._others(other))))
 
     def __add__(self, other: Any) -> Any:
         return self._with(other, operator.add)
@@ -106,16 +115,13 @@ class Each:
         return other // self, other % self
 
     def __neg__(self) -> Any:
-        return self * -1
+        return Each.of(self._blocks, list(map(operator.neg, self.values)))
 
     def __pos__(self) -> "Each":
         return self
 
     def _compare(self, other: Any, compare: Callable[[Any, Any], bool]) -> bool:
-        others = self._others(other)
-        if others is None:
-            self._one()
-        answers = list(map(compare, self.values, others or ()))
+        answers = list(map(compare, self.values, self._others(other)))
         if answers.count(answers[0]) != len(answers):
             self._blocks.differ(answers)
         return answers[0]
@@ -139,14 +145,14 @@ class Each:
         return self._compare(other, operator.ne)
 
     def __bool__(self) -> bool:
-        return self._compare(0, operator.ne)
+        return bool(self._compare(0, operator.ne))
 
     def _one(self, *_: Any) -> int:
         """Return the number of the block that computes now; while the run is recorded, divide the blocks."""
         place = self._blocks.place
         if place < 0:
             self._blocks.differ(self.values)
-        return self.values[place]
+        return operator.index(self.values[place])
 
     __index__ = __int__ = __trunc__ = __floor__ = __ceil__ = _one
 
@@ -175,8 +181,10 @@ def range_of_blocks(*ends: Any) -> Sequence[Any]:
 
 
 def offset_of(index: Any) -> Any:
-    """Return an index into GM as a Python integer, or as it is if it differs from block to block."""
-    return index if type(index) is Each else operator.index(index)
+    """Return an index into GM as a Python integer, or as Python integers if it differs from block to block."""
+    if type(index) is Each:
+        return Each.of(index._blocks, list(map(operator.index, index.values)))
+    return operator.index(index)
 
 
 def hashable(number: Any) -> Hashable:
