@@ -97,7 +97,7 @@ def test_kernels_of_arrays_and_of_thread_blocks_need_neither_greenlets_nor_bfloa
     ("package", "use", "needs"),
     [
         ("greenlet", "import acl_py.asc", "kernels of AI cores, roles of thread blocks, and ranks"),
-        ("ml_dtypes", "import acl_py.asc", "bfloat16 needs the package ml_dtypes"),
+        ("ml_dtypes", "import acl_py.asc", "int4 needs the package ml_dtypes"),
         ("ml_dtypes", "from device_model.dtypes import as_dtype; as_dtype('float8_e5m2')", "float8_e5m2 needs the"),
     ],
 )
@@ -125,6 +125,13 @@ def test_a_vendors_name_is_answered_with_the_verb(name, verbs):
     with pytest.raises(AttributeError) as failed:
         getattr(acl, name)
     assert str(failed.value) == (f"module 'acl_py' has no attribute '{name}'; what the vendor calls so is {verbs} here")
+
+
+@pytest.mark.parametrize("name", ["cuda", "acl", "aclrt"])
+def test_a_prefix_alone_is_no_vendors_name(name):
+    with pytest.raises(AttributeError) as failed:
+        getattr(acl, name)
+    assert str(failed.value) == f"module 'acl_py' has no attribute '{name}'"
 
 
 @pytest.mark.one_in(2)
