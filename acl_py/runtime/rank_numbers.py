@@ -43,7 +43,7 @@ class Watch:
         """Return the number of the first rank."""
         return RankNumber(self.ranks[0], self, lambda rank: rank, "rank", 0)
 
-    def look(self, name: str, left: "RankNumber", right: int, frame: FrameType) -> None:
+    def look(self, name: str, left: "RankNumber", right: float, frame: FrameType) -> None:
         """Raise ValueError if a comparison in the user's code has another outcome for other ranks."""
         key = name, left.text, _text(right)
         if self.over or key in self._equal or len(self._equal) >= _MOST or not self._is_users(frame):
@@ -111,11 +111,11 @@ class RankNumber(int):
         return other // self, other % self
 
 
-def _text(number: int) -> str:
+def _text(number: float) -> str:
     return number.text if isinstance(number, RankNumber) else str(number)
 
 
-def _value_of(number: int) -> Callable[[int], int]:
+def _value_of(number: float) -> Callable[[int], Any]:
     return number.of if isinstance(number, RankNumber) else lambda _: number
 
 
@@ -145,10 +145,10 @@ def _add_operators() -> None:
 
     def order(name: str, compare: Callable[[Any, Any], bool]) -> Any:
         def compared(self: RankNumber, other: object) -> Any:
-            if not isinstance(other, int):
+            if not isinstance(other, int | float):
                 return NotImplemented
             self.watch.look(name, self, other, _getframe(1))
-            return compare(int(self), int(other))
+            return compare(int(self), int(other) if isinstance(other, int) else other)
 
         return compared
 
