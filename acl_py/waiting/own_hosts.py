@@ -388,7 +388,7 @@ class Hosted(Program):
         return getattr(self._program, name)
 
     @property
-    def host(self) -> OwnHost:
+    def own_host(self) -> OwnHost:
         """The host of the task."""
         return self._host
 
