@@ -4,7 +4,8 @@ A program that says nothing about its classes claims that all ranks are alike. T
 computed from it knows its value for each rank. A comparison in the user's code that would be true for some of them and
 false for others is an error, because the others would go another way.
 
-It does not see what is looked up by the number, or a loop that is as long: `fold="check"` is for these.
+It does not see what is looked up by the number, or a loop that is as long: `fold="check"` is for these. And it sees no
+containers: of `rank in range(8)` it gets one comparison for each element, so this is an error.
 """
 
 import operator
