@@ -66,7 +66,7 @@ def host_of(name: str) -> str:
 
 def _host(task: "asyncio.Task[Any]") -> str:
     """Say of which rank a *task* is that a rank with a host of its own has made."""
-    host = getattr(task.get_coro(), "host", None)  # of a coroutine that runs on one
+    host = getattr(task.get_coro(), "own_host", None)  # of a `Hosted`; coroutines of others may have a `host`
     return "" if host is None or host.name == task.get_name() else f" of {printable(host.name)}"
 
 

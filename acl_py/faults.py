@@ -475,11 +475,12 @@ def _fault(
 
 
 def _bounds(where: Mapping[str, Any]) -> dict[str, Any]:
-    until = where.get("until_us")
-    return {
-        "since_ns": _duration("since_us", where.get("since_us", 0)),
-        "until_ns": None if until is None else _duration("until_us", until),
-    }
+    since, until = where.get("since_us", 0), where.get("until_us")
+    since_ns = _duration("since_us", since)
+    until_ns = None if until is None else _duration("until_us", until)
+    if until_ns is not None and until_ns <= since_ns:
+        raise FaultError(f"until_us must be more than since_us, which is {since!r}, and not {until!r}")
+    return {"since_ns": since_ns, "until_ns": until_ns}
 
 
 def _duration(name: str, us: object) -> int:

@@ -46,8 +46,8 @@ def _written(form: str, verb: str, given: str) -> str:
     if names[0].startswith(_MADE_BY) and form.startswith("{each}."):
         return form.replace("{each}.", "") + f" of {names[0]}"
     named = [_plain(each) for each in given.split(", ") if each] or names[:1]
-    each = " and ".join(form.replace("{each}", name) for name in named) if "{each}" in form else form
-    return each.format(*names, all=", ".join(named))
+    times = named if "{each}" in form else named[:1]
+    return " and ".join(form.format(*names, all=", ".join(named), each=name) for name in times)
 
 
 def _plain(argument: str) -> str:

@@ -98,7 +98,7 @@ def verbs_for(name: str) -> list[str]:
     return [
         each.name
         for each in all_verbs().values()
-        if wanted in (_without_prefix(vendors or "") for vendors in (each.acl, each.cuda))
+        if wanted in (_without_prefix(vendors) for vendors in (each.acl, each.cuda) if vendors)
     ]
 
 

@@ -115,10 +115,11 @@ def assert_within_us(
         timeline: The run.
         limit_us: The limit, in microseconds.
         of: Count these operations only, from the first start to the last end.
-        since_us: Count from this time on, in microseconds from the begin of the simulation. Neither with *of*.
+        since_us: Count from this time on, in microseconds from the begin of the simulation. Not together with *of*.
 
     Raises:
         AssertionError: it took longer.
+        ValueError: *since_us* is not in the run, or *of* is given, too.
     """
     _check_us("limit_us", limit_us)
     took_ns, what = _took(timeline, of, since_us)
@@ -150,6 +151,7 @@ def assert_time(
 
     Raises:
         AssertionError: it took longer, or less.
+        ValueError: as of `assert_within_us`.
     """
     _check_us("us", us)
     (took_ns, what), wanted_ns = _took(timeline, of, since_us), round(us * 1000)
@@ -222,10 +224,13 @@ def _took(timeline: Timeline, of: str | Op | None, since_us: float | None) -> tu
             raise ValueError("since_us is for the run as a whole: leave out of, or since_us")
         ops = [timeline.ops[index] for index in _rows(timeline, of)]
         return max(op.end_ns for op in ops) - min(op.start_ns for op in ops), _called(of)
+    whole_ns = makespan_ns(timeline)
     if since_us is None:
-        return makespan_ns(timeline), "the run"
+        return whole_ns, "the run"
     _check_us("since_us", since_us)
-    return makespan_ns(timeline) - round(since_us * 1000), f"the run from {since_us:,.1f} us on"
+    if not 0 <= since_us <= whole_ns / 1000:
+        raise ValueError(f"since_us must be in the run, from 0 to {whole_ns / 1000:,.3f} us, not {since_us:,g}")
+    return whole_ns - round(since_us * 1000), f"the run from {since_us:,.1f} us on"
 
 
 def _rows(timeline: Timeline, subject: str | Op) -> list[int]:

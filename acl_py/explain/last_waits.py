@@ -61,7 +61,8 @@ def _waits(timeline: Timeline, calls: list[int]) -> list[str]:
         call = timeline.calls[index]
         if call.sleeps or isinstance(call.act, Synchronised):
             key = id(unasked[index]) if index in unasked else (call.called, call.file, call.line)
-            waiting[key] = [*waiting.pop(key, ()), index]  # behind those that waited last before it
+            waiting[key] = waiting.pop(key, [])  # behind those that waited last before it
+            waiting[key].append(index)
     return [_text(timeline, indices, unasked.get(indices[-1])) for indices in waiting.values()]
 
 

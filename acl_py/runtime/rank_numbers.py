@@ -4,7 +4,8 @@ A program that says nothing about its classes claims that all ranks are alike. T
 computed from it knows its value for each rank. A comparison in the user's code that would be true for some of them and
 false for others is an error, because the others would go another way.
 
-It does not see what is looked up by the number, or a loop that is as long: `fold="check"` is for these.
+It does not see what is looked up by the number, or a loop that is as long: `fold="check"` is for these. And it sees no
+containers: of `rank in range(8)` it gets one comparison for each element, so this is an error.
 """
 
 import operator
@@ -43,7 +44,7 @@ class Watch:
         """Return the number of the first rank."""
         return RankNumber(self.ranks[0], self, lambda rank: rank, "rank", 0)
 
-    def look(self, name: str, left: "RankNumber", right: int, frame: FrameType) -> None:
+    def look(self, name: str, left: "RankNumber", right: float, frame: FrameType) -> None:
         """Raise ValueError if a comparison in the user's code has another outcome for other ranks."""
         key = name, left.text, _text(right)
         if self.over or key in self._equal or len(self._equal) >= _MOST or not self._is_users(frame):
@@ -111,11 +112,11 @@ class RankNumber(int):
         return other // self, other % self
 
 
-def _text(number: int) -> str:
+def _text(number: float) -> str:
     return number.text if isinstance(number, RankNumber) else str(number)
 
 
-def _value_of(number: int) -> Callable[[int], int]:
+def _value_of(number: float) -> Callable[[int], Any]:
     return number.of if isinstance(number, RankNumber) else lambda _: number
 
 
@@ -145,10 +146,10 @@ def _add_operators() -> None:
 
     def order(name: str, compare: Callable[[Any, Any], bool]) -> Any:
         def compared(self: RankNumber, other: object) -> Any:
-            if not isinstance(other, int):
+            if not isinstance(other, int | float):
                 return NotImplemented
             self.watch.look(name, self, other, _getframe(1))
-            return compare(int(self), int(other))
+            return compare(int(self), int(other) if isinstance(other, int) else other)
 
         return compared
 

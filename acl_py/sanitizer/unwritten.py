@@ -274,7 +274,7 @@ def _finding(allocation: Allocation, ranges: Ranges, reader: Access, life: _Life
     if life.partly is not None:
         what, site, blocks, written = life.partly
         count = "1 block" if blocks == 1 else f"{blocks:,} blocks"
-        text += f"; {what} at {site} wrote {written:,} bytes beside them in {count}: does it need more of these?"
+        text += f"; {what} at {site} wrote {written:,} bytes beside them in {count}: does the launch need more blocks?"
     spans = tuple(Span(name, start, stop) for start, stop in ranges)
     fix = write_first(spans, reader, allocation.space)
     return Finding(Kind.UNINITIALISED, text, (birth, reader), spans, fix=fix)

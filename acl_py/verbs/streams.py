@@ -43,10 +43,9 @@ class Status(Enum):
             raise TypeError(
                 f"{self} is not a number to compare with {other!r}: ask whether the answer `is Status.COMPLETE`"
             )
-        return self is other
+        return super().__eq__(other)
 
-    def __hash__(self) -> int:
-        return hash(self.name)
+    __hash__ = Enum.__hash__  # a class with an __eq__ of its own has none otherwise
 
 
 class NamedStream(Enum):

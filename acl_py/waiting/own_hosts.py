@@ -14,7 +14,7 @@ turns run in one step of the loop, that of the task which *resumes*.
 
 **A host does one thing at a time.** A task that is made on a host is of that host. While one of its tasks is in a call,
 the others wait, as they do in a loop of their own. So whatever the loop is to run for a host goes through the queue of
-that host (queues.py), which stands still during a step of one of its tasks.
+that host (host_queues.py), which stands still during a step of one of its tasks.
 """
 
 import asyncio
@@ -388,7 +388,7 @@ class Hosted(Program):
         return getattr(self._program, name)
 
     @property
-    def host(self) -> OwnHost:
+    def own_host(self) -> OwnHost:
         """The host of the task."""
         return self._host
 

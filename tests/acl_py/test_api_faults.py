@@ -271,6 +271,15 @@ def test_a_device_to_lose_is_a_number_and_perhaps_a_time(arguments, message):
         faults.lose_device(**arguments)
 
 
+@pytest.mark.parametrize(
+    "rule", ["fail call=Malloc since_us=5 until_us=3", "slow engine=H2D factor=2 since_us=5 until_us=5",
+             "slow_link device=0 factor=2 until_us=0"],
+)  # fmt: skip
+def test_a_rule_that_would_end_before_it_begins_is_refused(rule):
+    with pytest.raises(faults.FaultError, match=r"until_us must be more than since_us, which is \d, and not \d"):
+        faults.parse(rule)
+
+
 @tiny
 async def test_a_device_is_lost_at_a_time_unless_the_rule_is_gone_by_then():
     sim = acl.current_simulation()

@@ -127,6 +127,13 @@ def test_a_vendors_name_is_answered_with_the_verb(name, verbs):
     assert str(failed.value) == (f"module 'acl_py' has no attribute '{name}'; what the vendor calls so is {verbs} here")
 
 
+@pytest.mark.parametrize("name", ["cuda", "acl", "aclrt"])
+def test_a_prefix_alone_is_no_vendors_name(name):
+    with pytest.raises(AttributeError) as failed:
+        getattr(acl, name)
+    assert str(failed.value) == f"module 'acl_py' has no attribute '{name}'"
+
+
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("options", [[], ["--no-sanitize"]])
 def test_a_script_without_options_runs_without_the_libraries_of_the_command_line(tmp_path, options):

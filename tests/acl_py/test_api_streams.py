@@ -1,6 +1,8 @@
 """Streams through the verbs: who waits for whom, destruction, queries, misuse."""
 
 import asyncio
+import pickle
+from unittest.mock import ANY
 
 import pytest
 from histories import busy, calls, history, misused, refused, tiny
@@ -193,6 +195,15 @@ async def test_sync_of_one_stream_leaves_another_busy():
         acl.Status.NOT_READY,
     ]
     assert history(sim)[0][0] == "A"
+
+
+def test_an_answer_is_equal_to_itself_and_to_what_says_so():
+    complete, other = acl.Status
+    assert [complete == each for each in (complete, other, "complete", None)] == [True, False, False, False]
+    assert complete == ANY
+    assert {complete: 1, other: 2}[pickle.loads(pickle.dumps(complete))] == 1
+    with pytest.raises(TypeError, match=r"^Status.COMPLETE is not a number to compare with 0: "):
+        assert complete != 0
 
 
 @tiny

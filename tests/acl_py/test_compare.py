@@ -277,7 +277,7 @@ def test_a_copy_of_what_too_few_blocks_left_out_is_found_as_a_read_of_unwritten_
     launch = compared.too_few_blocks.__code__.co_firstlineno + 5
     assert finding.text.endswith(
         f"; kernel 'plain_arguments_kernel' at compared.py:{launch} wrote 49,152 bytes beside them in 3 blocks: "
-        "does it need more of these?"
+        "does the launch need more blocks?"
     )
 
 

@@ -64,6 +64,11 @@ async def one_of_some(number):
         await acl.CreateStream()
 
 
+async def lower_half(number):
+    if number < RANKS / 2:
+        await acl.CreateStream()
+
+
 async def reflected(number):
     if 3 <= 2 * number:  # noqa: SIM300 - Python asks the number first, with the other sign
         await acl.CreateStream()
@@ -76,6 +81,7 @@ async def reflected(number):
         (odd_one, "rank == 5", 5, "rank == 5"),
         (first_one, "rank != 0", 1, "rank != 0"),
         (one_of_some, "rank + 1 == 3", 2, "rank + 1"),
+        (lower_half, "rank < 8.0", 8, "rank < 8.0"),
         (reflected, "2 * rank >= 3", 2, "2 * rank"),
     ],
 )

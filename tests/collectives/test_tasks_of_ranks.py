@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Coroutine
 from dataclasses import replace
 
 import anyio
@@ -221,6 +222,31 @@ def test_tasks_of_a_rank_that_wait_for_one_another_are_named_with_their_rank():
     assert "task 'rank 0': in test_tasks_of_ranks" not in text
     assert text.count("of rank 0: in Event.wait at test_tasks_of_ranks.py:") == 2, text
     assert text.count("of rank 1: in Event.wait at test_tasks_of_ranks.py:") == 2, text
+
+
+class Connecting(Coroutine):
+    """A coroutine with attributes of its own, as drivers of databases have it."""
+
+    def __init__(self, host):
+        self.host = host
+        self._calls = acl.CreateStream()
+
+    def send(self, value):
+        return self._calls.send(value)
+
+    def throw(self, *error):
+        return self._calls.throw(*error)
+
+    def __await__(self):
+        return self._calls.__await__()
+
+
+def test_a_coroutine_that_calls_something_else_its_host_is_of_no_rank():
+    async def main():
+        await asyncio.create_task(Connecting("localhost"), name="connects")
+        return acl.current_simulation().trace.calls[-1].caller
+
+    assert acl.run(main, device="tiny") == "task 'connects'"
 
 
 def test_tasks_of_ranks_that_wait_for_a_device_in_vain_are_named_once():

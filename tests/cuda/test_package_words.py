@@ -66,6 +66,11 @@ def test_a_message_has_the_words_of_the_package_that_the_program_imports(imports
     assert "\n".join(reword(text, words) for text in TEXTS) == expected
 
 
+def test_names_and_folders_with_braces_stay_as_they_are():
+    assert reword("Free('h{0}', 'x') before", "cuda.core") == "`h{0}`.close() and x.close() before"
+    assert reword("Free('x', what a{b}.py:3 made)", "cuda.core") == "x.close() and what a{b}.py:3 made.close()"
+
+
 def test_a_program_of_acl_or_without_a_file_keeps_its_words(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("from numba import cuda\nimport acl")

@@ -75,3 +75,7 @@ def test_what_a_test_makes_ready_first_does_not_count(acl_sim):
     said = str(failed.value).splitlines()[0]
     assert said.startswith(f"the run took {end_us:,.1f} us, ")
     assert said.endswith(f"; nothing was queued in the first {first_us:,.1f} us: with since_us= they do not count")
+    for wrong_us in (-1, begin_us * 1000, float("nan")):  # nothing would take too long from there on
+        with pytest.raises(ValueError, match=rf"^since_us must be in the run, from 0 to {end_us:,.3f} us, not "):
+            acl_sim.assert_within_us(100, since_us=wrong_us)
+    acl_sim.assert_time(0, since_us=end_us)
