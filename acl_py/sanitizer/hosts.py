@@ -31,6 +31,7 @@ from device_model.observe import Hooks
 from device_model.ops import Op
 
 _METHODS = ("call_soon", "call_soon_threadsafe")
+_ENDS_LOOP = "run_until_complete"  # part of the name of the callback that ends such a run, in asyncio and in uvloop
 
 THREADS = "what threads tell one another is not seen: their calls count as ordered as they were made"
 RECORDED = (
@@ -292,6 +293,8 @@ class Hosts:
         host = self._tasks.get(args[0]) if args and isinstance(args[0], asyncio.Task) else None
         if host is not None:
             gifts = (*gifts, self._of(host))
+        if _ENDS_LOOP in getattr(callback, "__qualname__", ""):
+            self._learn(self._main, gifts)  # what comes behind the loop's run comes behind the task that it was for
         if isinstance(owner, asyncio.Task):
             host = self._tasks.get(owner)
             if host is None:

@@ -851,3 +851,31 @@ def test_two_new_streams_are_not_the_same_one():
         await acl.LaunchKernel(write, 1, (x,), await acl.CreateStream())
 
     assert found(program) == [("race", 7, 8, "0:64")]
+
+
+@loops
+def test_what_follows_a_run_of_the_loop_comes_after_the_task_that_it_was_for(uvloop):
+    """pytest-asyncio runs a fixture, its test and the fixture's end so. Other tasks of the loop stay in no order."""
+
+    async def begin():
+        return acl.open(device="tiny", sanitize="device,host")
+
+    async def make():
+        x = await acl.MallocHost(16)
+        x.numpy()[:] = 3
+        return x, await acl.Malloc(16), asyncio.create_task(change_later(x))
+
+    async def change_later(x):
+        await asyncio.sleep(0)
+        x.numpy()[:1] = 5
+
+    async def use(x, device, later):
+        await acl.Memcpy(device, 16, x, 16, acl.MemcpyKind.HOST_TO_DEVICE)
+
+    factory = pytest.importorskip("uvloop").new_event_loop if uvloop else None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        sim = runner.run(begin())
+        runner.run(use(*runner.run(make())))
+        runner.run(sim.close())
+    [race] = sim.findings
+    assert [str(span).rpartition("[")[2] for span in race.spans] == ["0:1]"]
