@@ -184,6 +184,10 @@ def at_odd(tensor):
     return tensor[3:]
 
 
+def at_odd_behind(tensor):
+    return GlobalTensor(int4b_t).SetGlobalBuffer(GM[0]).GetPhyAddr(2) + 3
+
+
 def one_alone(tensor):
     return tensor.GetValue(0)
 
@@ -212,6 +216,7 @@ def padded(tensor):
 GM = []  # the argument of the kernel
 MISTAKES = [
     (at_odd, "element 3 .* begins within a byte"),
+    (at_odd_behind, "element 3 of <GlobalBuffer .* begins within a byte"),
     (one_alone, "element 0 of .* alone.*int8"),
     (odd_count, "33 elements of int4b_t.*even"),
     (odd_mask, "the mask .* of int4b_t.*both lanes"),

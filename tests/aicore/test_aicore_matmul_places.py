@@ -90,6 +90,36 @@ def test_factors_in_nz_equal_numpy(dtype, a_trans, b_trans, base):
     assert found(result) == []
 
 
+@pytest.mark.parametrize("formats", [(NZ, NZ, NZ), (ND, NZ, ND), (NZ, ND, NZ), (ND, ND, NZ)], ids=str)
+@pytest.mark.parametrize(("dtype", "a_trans", "b_trans", "base"), [LAYOUTS[1], LAYOUTS[6]], ids=str)
+def test_matrices_of_a_batch_follow_each_other_in_whole_fractals(dtype, a_trans, b_trans, base, formats):
+    m, n, k, batches = 20, 35, 50, 3
+    a, b = elements(dtype, batches, m, k), elements(dtype, batches, k, n, seed=1)
+    stored = []
+    for each, trans, form in ((a, a_trans, formats[0]), (b, b_trans, formats[1])):
+        matrices = each.swapaxes(1, 2) if trans else each
+        stored.append(np.array([to_nz(x, width_of(dtype)) if form is NZ else x for x in matrices], order="C"))
+    total = np.dtype(PRODUCTS[dtype.name])
+    kinds = [
+        MatmulType(GM, form, each, trans)
+        for form, each, trans in zip(formats, (dtype, dtype, total), (a_trans, b_trans, False), strict=True)
+    ]
+    c = np.zeros((batches, 32 * 48 if formats[2] is NZ else m * n), total)
+
+    def kernel(a, b, c, tiling):
+        mm = Matmul(*kinds)
+        REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling)
+        mm.SetTensorA(GlobalTensor(dtype).SetGlobalBuffer(a))
+        mm.SetTensorB(GlobalTensor(dtype).SetGlobalBuffer(b))
+        mm.IterateBatch(GlobalTensor(total).SetGlobalBuffer(c), batches, batches)
+        mm.End()
+
+    result = launch(kernel, *stored, c, tiling_of(m, n, k, dtype, base), kind=AIC)
+    products = [from_nz(each, m, n, 16) if formats[2] is NZ else each.reshape(m, n) for each in c]
+    assert np.allclose(products, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-4, atol=1e-3)
+    assert found(result) == []
+
+
 def in_l1(a, b, c, tiling, kinds):
     """Brings A and B to L1 itself, with queues, and leaves them there for two products."""
     pipe = TPipe()

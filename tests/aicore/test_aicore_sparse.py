@@ -154,3 +154,18 @@ def test_a_matmul_that_cannot_have_a_sparse_b_is_refused(wrong):
     kind = KernelType.MIX_AIC_1_2 if wrong == "mixed" else AIC
     with pytest.raises(KernelError, match=r"SetSparseIndex on .*; A and B are int8, B is ND in GM and transposed"):
         on_core(kernel, np.zeros(64, np.uint8), kind=kind)
+
+
+def test_a_batch_of_sparse_b_is_refused():
+    def kernel(a, b, idx, c):
+        nd, gm = CubeFormat.ND, TPosition.GM
+        mm = Matmul(MatmulType(gm, nd, int8), MatmulType(gm, nd, int8, True), MatmulType(gm, nd, int32))
+        REGIST_MATMUL_OBJ(TPipe(), None, mm, multi_core_matmul_tiling(SPEC, 16, 32, 64, int8, cores=1))
+        mm.SetTensorA(GlobalTensor(int8).SetGlobalBuffer(a))
+        mm.SetSparseIndex(GlobalTensor(uint8).SetGlobalBuffer(idx))
+        mm.SetTensorB(GlobalTensor(int8).SetGlobalBuffer(b), True)
+        mm.IterateBatch(GlobalTensor(int32).SetGlobalBuffer(c), 2, 2)
+
+    arrays = np.zeros((2, 16, 64), np.int8), np.zeros((2, 32, 32), np.int8), np.zeros((2, 256), np.uint8)
+    with pytest.raises(KernelError, match=r"IterateBatch with a sparse B; .*IterateAll\(\) for each"):
+        on_core(kernel, *arrays, np.zeros((2, 16, 32), np.int32), kind=AIC)

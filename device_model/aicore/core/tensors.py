@@ -87,6 +87,15 @@ def whole(what: str, number: Any) -> int:
         raise TypeError(f"{what} must be an int, not {number!r}: divide with //") from None
 
 
+def _bytes_before(tensor: "_Tensor | GlobalBuffer", start: int) -> int:
+    """Return the bytes before element *start*."""
+    if start % 2 and tensor.dtype is int4b_t:
+        raise KernelError(
+            f"element {start} of {tensor!r} begins within a byte", "a byte holds two elements: begin at an even one"
+        )
+    return bytes_of(tensor.dtype, start)
+
+
 NOWHERE = GlobalMemory(np.empty(0, np.uint8), "nowhere")  # the memory of a GlobalTensor without a buffer
 
 
@@ -155,14 +164,6 @@ class _Tensor:
             raise KernelError(f"{self!r}[{index}] is outside of it", f"it has {self.size} elements")
         return start, stop - start
 
-    def _offset(self, start: int) -> int:
-        """Return the bytes before element *start*."""
-        if start % 2 and self.dtype is int4b_t:
-            raise KernelError(
-                f"element {start} of {self!r} begins within a byte", "a byte holds two elements: begin at an even one"
-            )
-        return bytes_of(self.dtype, start)
-
     def _element(self, index: int) -> int:
         """Return the byte address of element *index*."""
         index = integer(index)
@@ -218,7 +219,7 @@ class LocalTensor(_Tensor):
         part = parts.get(key)
         if part is None:
             start, size = key
-            part = parts[key] = self._at(self.address + self._offset(start), self.dtype, size)
+            part = parts[key] = self._at(self.address + _bytes_before(self, start), self.dtype, size)
             part.kept_in = parts, key
         return part
 
@@ -274,7 +275,7 @@ class LocalTensor(_Tensor):
 
     def GetPhyAddr(self, offset: int = 0) -> int:
         """Return the address of element *offset*, in bytes from the start of the memory (Ascend C: GetPhyAddr)."""
-        return self.address + self._offset(integer(offset))
+        return self.address + _bytes_before(self, integer(offset))
 
     def GetValue(self, index: int) -> Any:
         """Read element *index* with the scalar pipe (Ascend C: GetValue); order it with flags after other pipes."""
@@ -320,7 +321,7 @@ class GlobalBuffer:
         start = 0 if first is None else offset_of(first)
         if isinstance(index, slice) and (index.stop is not None or index.step is not None):
             raise KernelError(f"{self!r}[{index}]", "a buffer takes x[n:]; give SetGlobalBuffer() the size")
-        offset = bytes_of(self.dtype, start)
+        offset = _bytes_before(self, start)
         if not 0 <= offset <= self.nbytes:
             raise KernelError(f"element {start} is outside {self!r}", "check the offset")
         return GlobalBuffer(self.memory, self.address + offset, self.nbytes - offset, self.dtype)
@@ -400,7 +401,7 @@ class GlobalTensor(_Tensor):
                 f"GetPhyAddr({start}) of {self!r}",
                 "call SetGlobalBuffer() first" if self.memory is NOWHERE else f"it has {self.size} elements",
             )
-        offset = self._offset(start)
+        offset = _bytes_before(self, start)
         return GlobalBuffer(self.memory, self.address + offset, self.nbytes - offset, self.dtype)
 
     def SetL2CacheHint(self, mode: CacheMode = CacheMode.CACHE_MODE_NORMAL) -> None:
@@ -417,7 +418,7 @@ class GlobalTensor(_Tensor):
         dtype = self.dtype
         # Written out, because kernels make many of these.
         if dtype is int4b_t:
-            offset, nbytes = self._offset(start), bytes_of(dtype, size)
+            offset, nbytes = _bytes_before(self, start), bytes_of(dtype, size)
         else:
             offset, nbytes = start * dtype.itemsize, size * dtype.itemsize
         part.memory = self.memory

@@ -265,7 +265,7 @@ class Matmul(Product):
             dst: The first element of this core's C in the first product.
             batch_a: How many matrices A are; by default what SetBatchNum has set.
             batch_b: How many matrices B are: as many, or one of one of them, which is used in all products.
-            matrix_stride_a: Elements from one A to the next; 0 for those of the whole matrix.
+            matrix_stride_a: Elements from one A to the next; 0 for those of the whole matrix, in NZ of whole fractals.
             matrix_stride_b: The same for B.
             matrix_stride_c: The same for C.
             en_atomic: As for IterateAll.
@@ -273,17 +273,24 @@ class Matmul(Product):
             sync: Whether to wait; otherwise WaitIterateBatch does.
 
         Raises:
-            KernelError: A number is impossible, A or B is not set, or *dst* is not of C's type and position.
+            KernelError: A number is impossible, A or B is not set, B is sparse, or *dst* is not of C's type and place.
         """
         if batch_a is not None or batch_b is not None:
             self.SetBatchNum(1 if batch_a is None else batch_a, 1 if batch_b is None else batch_b)
         self._started()
         self._check_c(dst, Space.GM)
+        if self._index_of_b is not None:
+            raise KernelError(
+                "IterateBatch with a sparse B", "each B has indices: call SetSparseIndex() and IterateAll() for each"
+            )
         rows, atomic = self._rows, checked_atomic(en_atomic)
+        elements = {
+            name: self._stored(name, is_trans=is_trans).elements for name, (_, is_trans) in self._operands.items()
+        }
         strides = (
-            matrix_stride_a or rows.org_m * rows.org_ka,
-            matrix_stride_b or rows.org_kb * rows.org_n,
-            matrix_stride_c or (self._row_of_c if self._width_of_c else rows.org_m) * rows.org_kc,
+            matrix_stride_a or elements["A"],
+            matrix_stride_b or elements["B"],
+            matrix_stride_c or self._elements_of_c,
         )
         firsts, bias = dict(self._operands), self._bias
         messages = []

@@ -354,6 +354,13 @@ class Product:
         return -(-self._rows.org_m // SIDE) * SIDE if self._width_of_c else self._rows.org_kc
 
     @property
+    def _elements_of_c(self) -> int:
+        """The elements of the whole C in GM; in NZ, of whole fractals."""
+        width = self._width_of_c
+        columns = -(-self._rows.org_kc // width) * width if width else self._rows.org_m
+        return columns * self._row_of_c
+
+    @property
     def _pieces(self) -> tuple[int, int]:
         """The number of pieces of C down and across."""
         m, n, _ = self._sizes
