@@ -226,6 +226,7 @@ class _Explaining:
         self._earlier: Callable[[], tuple[Runtime, Trace] | None] = _nothing  # it goes on, but is not kept alive
         self._count = 0  # of the simulations of the test
         self._since_ns = 0
+        self._known = 0  # findings of the simulation when the test began
         config.add_cleanup(self._end)
         self._begin()
 
@@ -244,14 +245,19 @@ class _Explaining:
 
     def _follow(self, runtime: "Runtime", trace: "Trace | None") -> None:
         self._latest = None if trace is None else (runtime, trace)
-        self._count, self._since_ns = self._count + 1, 0
+        self._count, self._since_ns, self._known = self._count + 1, 0, 0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
         """Let what has happened so far not count."""
         self._begin()
         self._latest, self._count = self._latest or self._earlier(), 0
-        self._since_ns = 0 if self._latest is None else self._latest[0].host_ns
+        self._since_ns, self._known = 0, 0
+        if self._latest is not None:
+            from acl_py.findings import Findings
+
+            runtime, _ = self._latest
+            self._since_ns, self._known = runtime.host_ns, len(runtime.state(Findings))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -277,10 +283,16 @@ class _Explaining:
         from acl_py.findings import Findings
 
         text = last_waits(trace, runtime.unfinished(), self._since_ns)
-        if not text:
+        lost = [
+            f"lost context: {context.failed_op!r} failed: {context.error}"
+            for device in runtime.devices
+            for context in device.contexts
+            if context.failed_op is not None
+        ]
+        if not text and not lost:
             return ""
-        lines = [text] if self._count <= 1 else [f"the last of {self._count:,} simulations:", text]
-        found = () if self._sanitizes else tuple(runtime.state(Findings))
+        lines = [*lost, text] if self._count <= 1 else [*lost, f"the last of {self._count:,} simulations:", text]
+        found = () if self._sanitizes else tuple(runtime.state(Findings))[self._known :]
         for finding in found[:_SHOWN]:
             lines += [f"finding: {finding}", *([f"  fix: {finding.fix}"] if finding.fix else ())]
         if len(found) > _SHOWN:

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from acl_py.causes.lines import Line, by_line, names_of, us, within
-from acl_py.causes.path import Cause, critical_path
+from acl_py.causes.path import Cause, critical_path, makespan_ns
 from acl_py.recorded import not_known, notes_of
 from acl_py.trace.rows.timeline import Timeline
 from acl_py.trace.rows.windows import Window, worked
@@ -81,7 +81,7 @@ class Difference:
     def text(self, most: int = MOST_CHANGES) -> str:
         """Return the difference as plain text, with *most* lines of the program."""
         verdict = f"{us(abs(self.ns))} {'less' if self.ns < 0 else 'more'}" if self.ns else "no difference"
-        text = [f"{us(self.before_ns)} before, {us(self.after_ns)} after: {verdict}"]
+        text = [f"{us(self.before_ns)} before, {us(self.after_ns)} after: {verdict}", *self._whole()]
         if self.changes:
             text.append("by line of the critical path, with causes:")
         text += [f"  {change.text}" for change in self.changes[:most]]
@@ -89,6 +89,13 @@ class Difference:
             rest = sum(sum(change.ns.values()) for change in self.changes[most:])
             text.append(f"  {signed(rest):>14}  {len(self.changes) - most:,} more lines")
         return "\n".join([*text, *not_known(self._notes())])
+
+    def _whole(self) -> Iterator[str]:
+        """Say how long the runs took as a whole, where what lies outside the windows has changed by 1 % or more."""
+        old, new = (makespan_ns(run) for run, _ in self._runs)
+        outside = new - old - self.ns
+        if outside and abs(outside) * 100 >= max(old, new):
+            yield f"the whole runs: {us(old)} before, {us(new)} after: {signed(outside)} outside of that"
 
     def data(self, most: int = MOST_CHANGES) -> dict[str, Any]:
         """Return the difference for JSON (fields: docs/traces/explanations.md)."""
@@ -98,6 +105,7 @@ class Difference:
             "before_us": self.before_ns / 1000,
             "after_us": self.after_ns / 1000,
             "more_us": self.ns / 1000,
+            "whole_us": [makespan_ns(run) / 1000 for run, _ in self._runs],
             "windows": [window.what for _, window in self._runs],
             "lines": [
                 {

@@ -145,7 +145,7 @@ class Sweep:
                 **{n: row.value(n) for n in given},
             }
             for name, value in values.items():
-                cells.append(f"{value:,.1f}" if isinstance(value, float) else f"{value:,}")
+                cells.append(_text(value) if name in given else f"{value:,.1f}")
                 cells[-1] += " best" if name == by and value == best else ""
             shown.add_row(*cells, "" if given or row.returned is None else str(row.returned))
         return shown
@@ -195,6 +195,13 @@ class Sweep:
 
 def _by(by: str | Callable[[Row], float]) -> Callable[[Row], float]:
     return by if callable(by) else lambda row: float(row.value(by))
+
+
+def _text(value: float) -> str:
+    """Return what a run has given, for the table: four digits at least."""
+    if isinstance(value, bool):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
 def _library(name: str) -> Any:

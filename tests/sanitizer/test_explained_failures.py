@@ -192,3 +192,60 @@ the host's last waits:
   test_project.py:14: cuMemcpyDtoH_v2() waited for its work, for 90.2 us. Use cudaMemcpyAsync() in a stream, with pinned memory, and synchronise before the result is used
 the sanitizer was off: pytest --acl-sanitize looks for races"""  # noqa: E501
     ]
+
+
+@pytest.mark.slow
+def test_a_lost_context_says_why_below_each_test_that_finds_it(sections):
+    done, texts = sections(
+        """
+def test_loses(cuda_driver):
+    with cuda_driver.fault("fail op=* kind=ILLEGAL_ADDRESS"):
+        assert fill(64, 3) == 3
+
+def test_later():
+    assert fill(64, 3) == 3
+""",
+        "--cuda",
+        program=CARD,
+    )
+    done.assert_outcomes(failed=2)
+    assert len(texts) == 2
+    for text in texts:
+        first = text.splitlines()[0]
+        assert first.startswith("lost context: ")
+        assert "fill on legacy submitted at test_project.py:12" in first
+        assert " failed: " in first
+
+
+@pytest.mark.slow
+def test_what_the_sanitizer_found_before_the_test_is_not_below_it(sections, pytester):
+    pytester.makepyfile(
+        test_project=CARD
+        + """
+def test_reads_what_nothing_wrote():
+    address, result = ctypes.c_uint64(), (ctypes.c_uint8 * 64)()
+    fill(64, 3)
+    cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_uint64(64))
+    cuda.cuMemcpyDtoH_v2(result, address, ctypes.c_uint64(64))
+
+def test_of_something_else():
+    fill(64, 3)
+    assert 1 == 2
+"""
+    )
+    run = (
+        "-m",
+        "acl_py",
+        "run",
+        "--sanitize=device,uninitialised",
+        "-m",
+        "pytest",
+        "-pno:cacheprovider",
+        "-pno:asyncio",
+    )
+    done = forks.run(*run, "test_project.py", cwd=pytester.path)
+    assert "1 failed, 1 passed" in done.stdout
+    section = done.stdout.split("- acl_py -")[1].split("=====")[0]
+    assert "the host's last waits:" in section
+    assert "finding" not in section.replace("no findings", "")
+    assert "uninitialised" in done.stderr

@@ -42,6 +42,12 @@ async def chunks(count, streams=1, log=None):
     return {"sum": into.sum(dtype=np.int64), "chunk": size}
 
 
+async def gives(number):
+    """Return numbers of several kinds."""
+    await acl.CreateStream()
+    return {"count": number, "ms": number * 0.27054, "is_right": True, "rate": number * 12345.678}
+
+
 async def fails(number):
     """Fail for odd numbers."""
     await acl.CreateStream()

@@ -48,6 +48,14 @@ def test_any_number_of_workers_gives_the_same_table():
     ]  # fmt: skip
 
 
+def test_what_a_run_gives_has_four_digits_in_the_table():
+    rows = str(acl_py.sweep(programs.gives, {"number": [1, 3]}, workers=1)).splitlines()
+    assert [row.split()[4:] for row in rows if row.split()[0] in "13"] == [
+        ["1", "0.2705", "True", "12,345.7"],
+        ["3", "0.8116", "True", "37,037.0"],
+    ]
+
+
 def test_a_point_that_fails_has_its_error_and_the_others_go_on():
     result = acl_py.sweep(programs.fails, {"number": range(4)}, workers=2)
     assert [row.returned for row in result] == [0, None, 2, None]

@@ -66,3 +66,21 @@ def test_the_same_run_has_no_difference():
 
 def test_empty_runs():
     assert diff_text(recording(), recording()) == "0.0 us before, 0.0 us after: no difference"
+
+
+def test_what_lies_outside_of_the_windows_is_told_where_it_has_changed():
+    """A run that pins its memory first is shorter from its first work on, and longer as a whole."""
+    before, after = run(), run(kernel=30_000, line=4)
+    pinned = recording(
+        [op("layer", 110_000, 140_000, queued=110_000, called_ns=100_000, in_stream=0, line=4)],
+        [
+            call("MallocHost", 0, 100_000, line=3),
+            call("LaunchKernel", 100_000, 110_000, line=4),
+            call("SynchronizeDevice", 110_000, 141_000, (110_000, 140_000, 0), line=5),
+        ],
+        handles=[Handle("stream", "stream 1", 0, "a.py:1", {}, 1)],
+    )
+    assert "whole" not in diff_text(before, after)
+    first, second, *_ = diff_text(before, pinned).splitlines()
+    assert first == "51.0 us before, 41.0 us after: 10.0 us less"
+    assert second == "the whole runs: 51.0 us before, 141.0 us after: +100.0 us outside of that"

@@ -10,6 +10,7 @@ from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
+from acl_py.findings import Findings
 from device_model.memory import Allocation, Buffer, Space
 
 _GLOBAL = 1  # the flag of managed memory that all streams use
@@ -64,10 +65,17 @@ async def allocate_managed(driver: Driver, nbytes: int, flags: int) -> int:
 # --- memory of the host
 
 
+UNSEEN = (
+    "what the program itself reads and writes in pinned or managed memory is not seen, as it has the address: a result "
+    "that is read too early is no finding; --sanitize=digest finds sources that change before their copy is made"
+)
+
+
 def _shown(driver: Driver, buffer: Buffer) -> int:
     """Return the address of *buffer*. The program may write there from now on, and no call shows it."""
     sanitizer = driver.runtime.sanitizer
     if sanitizer is not None:
+        driver.runtime.state(Findings).note(UNSEEN)
         sanitizer.host_exported(buffer.allocation, [(0, buffer.nbytes)], buffer.allocation.made)
     return buffer.address
 
