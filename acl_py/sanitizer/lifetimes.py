@@ -19,7 +19,7 @@ from device_model.chains import Link
 from device_model.memory import Allocation, Origin
 
 _MODEL = "device_model."
-_ENDS = ("free", "destroy", "hostunregister", "host_unregister")  # how names of calls begin that end a life
+_ENDS = ("free", "destroy", "unregister")  # in the names of calls that end a life: FreeHost, cuMemFree_v2
 
 
 class Lifetimes(Check):
@@ -81,7 +81,7 @@ class Lifetimes(Check):
 
 
 def _is_end(name: str) -> bool:
-    return name.rpartition(".")[2].lower().startswith(_ENDS)
+    return any(end in name.lower() for end in _ENDS)
 
 
 def _at(site: object) -> str:

@@ -78,6 +78,17 @@ def test_the_sanitizer_names_both_lines_and_tries_the_fix(longer, tmp_path):
     assert "acl.rt" not in done.stderr
 
 
+def test_a_second_free_is_called_so_under_the_names_of_cuda(longer, tmp_path):
+    text = 'call("cuMemFree_v2", device)\ncuda.cuMemFree_v2(ctypes.c_uint64(device))\n'
+    done = run("--sanitize=device", longer(text), cwd=tmp_path)
+    lines = done.stderr.splitlines()
+    [place] = [index for index, line in enumerate(lines) if line.startswith("double free: ")]
+    assert lines[place].startswith("double free: cuMemFree_v2 (longer.py:")
+    [fix] = [line.strip() for line in lines[place:] if line.startswith("    fix")]
+    assert fix.startswith("fix: take out cuMemFree_v2 at longer.py:")
+    assert not any(line.startswith("use after free") for line in lines)
+
+
 def test_a_run_is_explained_edited_and_has_a_report_and_a_trace(tmp_path):
     paths = ("--report", tmp_path / "page.html", "--trace", tmp_path / "trace.json")
     done = run("--explain", "--what-if", "pinned", *paths, SCRIPT)
