@@ -66,8 +66,8 @@ def _book(text: Path, *, graded: bool) -> Any:
     book.metadata.pop("jupytext", None)
     if graded:
         book.cells = [part for cell in book.cells for part in with_grades(cell)]
-        for number, cell in enumerate((each for each in book.cells if "nbgrader" in each.metadata), 2):
-            cell.metadata["nbgrader"]["grade_id"] += f"_{number // 2}"
+        for number, cell in enumerate((each for each in book.cells if "nbgrader" in each.metadata), 1):
+            cell.metadata["nbgrader"]["grade_id"] += f"_{number}"
     for number, cell in enumerate(book.cells, 1):
         cell["id"] = f"cell-{number}"  # by default random, and so different in each copy
     return book
@@ -77,24 +77,22 @@ def with_grades(cell: Any) -> list[Any]:
     """Return what nbgrader makes an assignment of. For a *cell* with an exercise these are a cell that a student
     changes, and a locked one that checks it, for a point. Other cells stay as they are.
 
-    The student's part ends with the function, or the value, whose name begins with "mine" or "my_".
+    The student's part ends with the function, or the value, whose name begins with "mine" or "my_". It is no solution
+    cell of nbgrader, which would empty it: the student begins with what is there.
     """
     if "exercise" not in cell.metadata.get("tags", ()):
         return [cell]
     lines = cell.source.splitlines(keepends=True)
     tree = compile(cell.source, "exercise", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     end = max(each.end_lineno for each in tree.body if _name_of(each).startswith(("mine", "my_")))
-    check = "".join(lines[end:]).strip("\n")
-    parts = "".join(lines[:end]).strip("\n"), f"{check}\n\nassert teaching.is_solved()"
-    cells = [copy.deepcopy(cell) for _ in parts]
-    for each, source, (name, of_student) in zip(cells, parts, (("exercise", True), ("check", False)), strict=True):
-        points = {} if of_student else {"points": 1}
-        each.source = source
-        each.metadata["nbgrader"] = {
-            "grade": not of_student, "solution": of_student, "locked": not of_student, "task": False,
-            "grade_id": name, "schema_version": 3, "cell_type": "code", **points,
-        }  # fmt: skip
-    return cells
+    student, check = copy.deepcopy(cell), copy.deepcopy(cell)
+    student.source = "".join(lines[:end]).strip("\n")
+    check.source = "".join(lines[end:]).strip("\n") + "\n\nassert teaching.is_solved()"
+    check.metadata["nbgrader"] = {
+        "grade": True, "solution": False, "locked": True, "task": False, "points": 1,
+        "grade_id": "check", "schema_version": 3, "cell_type": "code",
+    }  # fmt: skip
+    return [student, check]
 
 
 def _name_of(statement: ast.stmt) -> str:

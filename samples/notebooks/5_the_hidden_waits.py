@@ -148,7 +148,8 @@ teaching.show({f"Free: {slow_us:,.0f} us": slow.trace, f"FreeAsync: {fast_us:,.0
 
 # %% [markdown]
 # The frees keep the host, so it launches the next step late, and the two streams never overlap. (The first MallocAsync
-# of a process is slow: the pool gets its memory. The price counts the whole program, with the making of the streams.)
+# of a process is slow: the pool gets its memory. The price counts from the first launch on; the picture also has the
+# Malloc before it.)
 #
 # ## A race in place of a wait
 #

@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -103,31 +102,58 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch):
     assert not (tmp_path / "course").exists()
 
 
-def test_assignments_of_nbgrader_have_a_part_for_the_student_and_a_locked_check(course, tmp_path):
-    """All cells together are those of the course; nbgrader's own check is made where it is installed."""
+def test_assignments_of_nbgrader_have_a_part_for_the_student_and_a_locked_check(course):
+    """All cells together are those of the course. nbgrader empties a cell that is marked as a solution, so the part
+    for the student, with the code to begin with, has no mark.
+    """
     course("plain", "--no-solutions")
     assert course("graded", "--no-solutions", "--nbgrader").exit_code == 0
     for name in NAMES:
         plain, graded = (json.loads(Path(each, f"{name}.ipynb").read_text("utf-8")) for each in ("plain", "graded"))
-        cells = [each for each in graded["cells"] if "nbgrader" in each["metadata"]]
-        grades = [each["metadata"]["nbgrader"] for each in cells]
-        assert [each["grade_id"] for each in grades] == [
-            f"{part}_{number}" for number in (1, 2, 3) for part in ("exercise", "check")
-        ]
-        assert [(each["solution"], each["grade"], each["locked"], each.get("points")) for each in grades] == [
-            (True, False, False, None), (False, True, True, 1),
-        ] * 3  # fmt: skip
-        for student, check in zip(cells[::2], cells[1::2], strict=True):
+        checks = [number for number, each in enumerate(graded["cells"]) if "nbgrader" in each["metadata"]]
+        for number, place in enumerate(checks, 1):
+            student, check = graded["cells"][place - 1 : place + 1]
+            assert student["metadata"]["tags"] == ["exercise"]
             assert "teaching.exercise(" not in "".join(student["source"])
             assert "".join(check["source"]).endswith("\n\nassert teaching.is_solved()")
+            mark = check["metadata"]["nbgrader"]
+            assert (mark["grade_id"], mark["grade"], mark["solution"], mark["locked"], mark["points"]) == (
+                f"check_{number}", True, False, True, 1,
+            )  # fmt: skip
+        assert len(checks) == 3
         joined = "".join("".join(each["source"]) for each in graded["cells"])
         whole = "".join("".join(each["source"]) for each in plain["cells"])
         assert "".join(joined.replace("assert teaching.is_solved()", "").split()) == "".join(whole.split())
-        if find_spec("nbgrader") is not None:
-            import nbformat
-            from nbgrader.nbgraderformat.v3 import MetadataValidatorV3
 
-            MetadataValidatorV3().validate_nb(nbformat.from_dict(graded))
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # nbgrader's own, of its database
+def test_nbgrader_gives_points_for_what_is_solved(course, tmp_path, monkeypatch):
+    """Whole: an assignment with one notebook, a student who changes nothing, and one who solves exercise 3."""
+    pytest.importorskip("nbgrader")
+    from nbgrader.api import Gradebook
+    from nbgrader.apps import NbGraderAPI
+    from traitlets.config import Config
+
+    monkeypatch.chdir(tmp_path)
+    course("all", "--no-solutions", "--nbgrader")
+    [notebook] = Path("all").glob("1_*.ipynb")
+    Path("source/first").mkdir(parents=True)
+    notebook.rename(Path("source/first/first.ipynb"))
+    api = NbGraderAPI(config=Config(CourseDirectory={"root": str(tmp_path)}))
+    assert api.generate_assignment("first")["success"]
+    released = Path("release/first/first.ipynb").read_text("utf-8")
+    assert "async def mine_1(" in released
+    for student, text in {"idle": released, "busy": released.replace("{3: 0, 8: 0}", "{3: 2600, 8: 2600}")}.items():
+        Path(f"submitted/{student}/first").mkdir(parents=True)
+        Path(f"submitted/{student}/first/first.ipynb").write_text(text, "utf-8")
+        assert api.autograde("first", student)["success"]
+    with Gradebook(f"sqlite:///{tmp_path}/gradebook.db") as gradebook:
+        submissions = gradebook.assignment_submissions("first")
+        points = {
+            each.student.id: [grade.score for book in each.notebooks for grade in book.grades] for each in submissions
+        }
+    assert points == {"idle": [0, 0, 0], "busy": [0, 0, 1]}
 
 
 def test_an_assignment_asks_for_the_verdict_of_the_last_exercise():
