@@ -49,6 +49,45 @@ def test_a_flag_that_nobody_writes_is_a_hang_with_its_line():
         launch(kernel, np.zeros(8, int32), blocks=2)
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_core_polls_several_places_in_turn(place):
+    """It reads a place again behind the others, and issues nothing else: then it lets the other core go on."""
+    seen = []
+
+    def kernel(gm):
+        if GetBlockIdx() == 1:
+            WriteGmByPassDCache(gm + (3 + place), 1)
+            WriteGmByPassDCache(gm + place, FLAG)
+            return
+        flags = [0, 0, 0]
+        while FLAG not in flags:
+            flags = [ReadGmByPassDCache(gm + each) for each in range(3)]
+        seen.append(flags.index(FLAG))
+
+    result = launch(kernel, np.zeros(8, int32), blocks=2)
+    assert seen == [place]
+    assert len(result.programs[0].instructions) <= 12
+
+
+def test_flags_that_nobody_writes_are_a_hang_with_a_line():
+    def kernel(gm):
+        while ReadGmByPassDCache(gm) != FLAG and ReadGmByPassDCache(gm + 1) != FLAG:
+            pass
+
+    with pytest.raises(KernelHangError, match=r"ReadGmByPassDCache of .* waits for a write that does not come"):
+        launch(kernel, np.zeros(8, int32), blocks=2)
+
+
+def test_a_place_that_is_read_twice_is_no_hang():
+    seen = []
+
+    def kernel(gm):
+        seen.append([ReadGmByPassDCache(gm + each) for each in (0, 0, 1, 0)])
+
+    launch(kernel, np.arange(8, dtype=int32))
+    assert seen == [[0, 0, 1, 0]]
+
+
 def test_a_place_may_be_read_again_between_other_work():
     seen = []
 

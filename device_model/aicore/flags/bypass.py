@@ -18,6 +18,8 @@ from device_model.aicore.flags.crossing import learn_token
 from device_model.aicore.flags.sync import barrier_all
 from device_model.kernel.findings import KernelError, KernelHangError
 
+_MOST_VAIN = 100  # looks at a place that nobody can write any more; a kernel with more of them never ends
+
 
 class MemDsbT(Enum):
     """The accesses that DataSyncBarrier waits for (Ascend C: MemDsbT)."""
@@ -29,10 +31,23 @@ class MemDsbT(Enum):
 
 
 class _Look(NamedTuple):
-    """What a core knows of a place: how many writes there were, and how many instructions it had issued."""
+    """What a core knew at its last look at a place: the writes of all cores until then, and its own other work.
+
+    *vain* is how often in a row it has waited there, and no other core could go on.
+    """
 
     writes: int
-    issued: int
+    work: int
+    vain: int
+
+
+class _Looks:
+    """The looks of a core: how often it has done other work between two of them, and the last one at each place."""
+
+    def __init__(self) -> None:
+        self.work = 0
+        self.issued = -1  # instructions until the last look
+        self.places: dict[object, _Look] = {}
 
 
 def DataSyncBarrier(arg0: MemDsbT) -> None:
@@ -78,12 +93,14 @@ def WriteGmByPassDCache(addr: GlobalBuffer, value: int) -> None:
     written = core.issue(Pipe.S, "WriteGmByPassDCache", 0, core.spec.set_value, (), (span,), store)
     addr.memory.flushed[at // LINE] = written, core.crossing
     _writes(core, addr).append(Token((written,), known[0] if known else {}))
+    _count(core)[0] += 1
 
 
 def ReadGmByPassDCache(addr: GlobalBuffer) -> Any:
     """Read an integer from GM past the data cache (Ascend C: ReadGmByPassDCache), on the scalar pipe.
 
-    A core that reads the same place again and issues nothing else in between waits for another core's write.
+    A core that reads the same place again, and meanwhile has issued only such reads, waits until another core writes to
+    any place.
 
     Args:
         addr: The place; its type is that of the integer.
@@ -93,16 +110,20 @@ def ReadGmByPassDCache(addr: GlobalBuffer) -> Any:
 
     Raises:
         KernelError: *addr* is of another type, or not in GM, or the run computes no values.
-        KernelHangError: A core reads a place again, and no other core can write it any more.
+        KernelHangError: A core reads a place again and again, and no other core can write any more.
     """
     core, at = running(), _checked("ReadGmByPassDCache", addr)
     core.check_values("ReadGmByPassDCache")
-    writes = _writes(core, addr)
-    looks = core.crossing.mail.setdefault(("look", core.index, addr.memory.key, at), deque([_Look(0, -1)]))
-    last: _Look = looks[0]
-    if last == (len(writes), len(core.instructions)):
+    writes, count = _writes(core, addr), _count(core)
+    looks: _Looks = core.crossing.mail.setdefault(("looks", core.index), deque([_Looks()]))[0]
+    looks.work += looks.issued != len(core.instructions)
+    place = addr.memory.key, at
+    last, vain = looks.places.get(place), 0
+    if last is not None and last[:2] == (count[0], looks.work):
         where = f"ReadGmByPassDCache of {addr!r} at {core.site()}"
-        if not park(where, lambda: len(writes) > last.writes, can_give_up=True):
+        if not park(where, lambda: count[0] > last.writes, can_give_up=True):
+            vain = last.vain + 1
+        if vain > _MOST_VAIN:
             raise KernelHangError(
                 f"{where} waits for a write that does not come",
                 "all other cores have ended or wait: let one of them call WriteGmByPassDCache() on this place",
@@ -115,7 +136,8 @@ def ReadGmByPassDCache(addr: GlobalBuffer) -> Any:
             learn_token(core, token)
     if len(core.instructions) == number:
         core.issue(Pipe.S, "ReadGmByPassDCache", 0, core.spec.get_value, (), (), _nothing)
-    looks[0] = _Look(len(writes), len(core.instructions))
+    looks.issued = len(core.instructions)
+    looks.places[place] = _Look(count[0], looks.work, vain)
     return addr.memory.bytes[at : at + addr.dtype.itemsize].view(addr.dtype)[0].item()
 
 
@@ -129,6 +151,11 @@ def _fence(core: Core) -> tuple[object, ...]:
 
 def _writes(core: Core, addr: GlobalBuffer) -> "deque[Any]":
     return core.crossing.mail.setdefault(("bypass", addr.memory.key, addr.address), deque())
+
+
+def _count(core: Core) -> "deque[int]":
+    """The number of writes of all cores."""
+    return core.crossing.mail.setdefault("bypass writes", deque([0]))
 
 
 def _checked(name: str, addr: GlobalBuffer) -> int:
