@@ -190,8 +190,7 @@ def lose_device(device: Integer | None = None, **where: Any) -> Fault:
     if device is None:
         return _fault("lose_device", Verdict.LOSE, where, kind=Kind.DEVICE_LOST)
     text = _text("lose_device", {"device": device, **where})
-    if not is_integer(device) or device < 0:
-        raise FaultError(f"{text}: device must be the number of a device, from 0 on, not {device!r}")
+    _check_device(text, "device", device)
     if where.keys() - {"since_us"}:
         raise FaultError(f"{text}: give since_us= or nothing with the number of a device, which is lost then")
     number, since_ns = int(device), _bounds(where)["since_ns"]
@@ -270,17 +269,15 @@ def slow(engine: str, factor: float, *, since_us: float = 0, until_us: float | N
     Raises:
         FaultError: An argument is wrong.
     """
-    times = ({} if not since_us else {"since_us": since_us}) | ({} if until_us is None else {"until_us": until_us})
-    _bounds(times)
-    text = _text("slow", {"engine": engine, "factor": factor, **times})
+    times = _times(since_us, until_us)
+    text, bounds = _text("slow", {"engine": engine, "factor": factor, **times}), _bounds(times)
     if engine not in _ENGINES:
         raise FaultError(f"{text}: engine must be H2D, D2H or cores, not {engine!r}")
-    if not (isinstance(factor, int | float) and 0 < factor <= END_NS):
-        raise FaultError(f"{text}: factor must be more than 0 and at most 2**62, not {factor!r}")
+    _check_factor(text, factor)
     has_kernels = engine == "cores"
 
     def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
-        rule = Rule(Verdict.SLOW, text, made, op="kernel", factor=factor, **_bounds(times))
+        rule = Rule(Verdict.SLOW, text, made, op="kernel", factor=factor, **bounds)
 
         def strike(at_ns: int) -> None:
             if runtime.hooks.fault is not None:
@@ -326,15 +323,13 @@ def slow_link(
         FaultError: An argument is wrong; or, when it comes into force, the profile has no links.
     """
     said = {"device": device, "factor": factor} | ({} if to is None else {"to": to})
-    times = ({} if not since_us else {"since_us": since_us}) | ({} if until_us is None else {"until_us": until_us})
+    times = _times(since_us, until_us)
     text, bounds = _text("slow_link", said | times), _bounds(times)
     for name, number in (("device", device), ("to", device if to is None else to)):
-        if not is_integer(number) or number < 0:
-            raise FaultError(f"{text}: {name} must be the number of a device, from 0 on, not {number!r}")
+        _check_device(text, name, number)
     if to is not None and to == device:
         raise FaultError(f"{text}: to must be another device")
-    if not (isinstance(factor, int | float) and 0 < factor <= END_NS):
-        raise FaultError(f"{text}: factor must be more than 0 and at most 2**62, not {factor!r}")
+    _check_factor(text, factor)
     named = (int(device),) if to is None else (int(device), int(to))
 
     def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
@@ -481,6 +476,21 @@ def _bounds(where: Mapping[str, Any]) -> dict[str, Any]:
     if until_ns is not None and until_ns <= since_ns:
         raise FaultError(f"until_us must be more than since_us, which is {since!r}, and not {until!r}")
     return {"since_ns": since_ns, "until_ns": until_ns}
+
+
+def _times(since_us: float, until_us: float | None) -> dict[str, float]:
+    """Return what a text shows of these times: those that are not the default."""
+    return ({} if not since_us else {"since_us": since_us}) | ({} if until_us is None else {"until_us": until_us})
+
+
+def _check_factor(text: str, factor: object) -> None:
+    if not (isinstance(factor, int | float) and 0 < factor <= END_NS):
+        raise FaultError(f"{text}: factor must be more than 0 and at most 2**62, not {factor!r}")
+
+
+def _check_device(text: str, name: str, number: Any) -> None:
+    if not is_integer(number) or number < 0:
+        raise FaultError(f"{text}: {name} must be the number of a device, from 0 on, not {number!r}")
 
 
 def _duration(name: str, us: object) -> int:

@@ -27,6 +27,7 @@ from acl_py.order.order import Host, Order, Point
 from acl_py.sanitizer import handovers
 from acl_py.sanitizer.handovers import WatchedFuture, WatchedTask, hands_on, watchers
 from acl_py.sites import is_foreign, task_types
+from acl_py.waiting.host_queues import put_method
 from device_model.observe import Hooks
 from device_model.ops import Op
 
@@ -259,8 +260,9 @@ class Hosts:
         watchers[loop].remove(self)
         if not watchers[loop]:
             del watchers[loop], task_types[loop]
-            for name in (*_METHODS, "create_future"):
-                delattr(loop, name)
+            for name in _METHODS:
+                put_method(loop, name, getattr(loop, name).__wrapped__)
+            del vars(loop)["create_future"]
             if not watchers:
                 handovers.end()
 
@@ -327,15 +329,20 @@ def _wrapped(call: Callable[..., asyncio.Handle], watching: list[Hosts]) -> Call
                 callback = hosts.hand(owner, callback, *args)
         return call(callback, *args, **options)
 
+    vars(call_soon).update(__wrapped__=call, over=lambda other: _wrapped(other, watching))  # for host_queues.py
     return call_soon
 
 
 def _owner(callback: Callable[..., object]) -> object:
-    """Return the object whose method *callback* is, or in whose method a library made it, as anyio's task groups do."""
+    """Return the object whose method *callback* is, or in whose method a library made it, as anyio's task groups do.
+
+    It is the task if the method goes on with a step of one, as those of asyncio do, and of own_hosts.py.
+    """
     code, cells = getattr(callback, "__code__", None), getattr(callback, "__closure__", None)
     if code is not None and cells and "self" in code.co_freevars and is_foreign(code):
         return cells[code.co_freevars.index("self")].cell_contents
-    return getattr(callback, "__self__", callback)
+    owner = getattr(callback, "__self__", callback)
+    return getattr(owner, "task_of_strand", owner)
 
 
 class _Handed:

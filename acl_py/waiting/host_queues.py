@@ -109,23 +109,43 @@ class Way(Enum):
     AT_ONCE = "now: the loop is at the place in the queue already"
 
 
+def put_method(loop: asyncio.AbstractEventLoop, name: str, method: Callable[..., Any]) -> None:
+    """Let *loop* have this *method*. Its own one is that of its class again."""
+    if getattr(method, "__self__", None) is loop:
+        vars(loop).pop(name, None)
+    else:
+        setattr(loop, name, method)
+
+
 class Queues:
-    """Takes over `call_soon` of *loop*, for what is to run on a host."""
+    """Takes over `call_soon` of *loop*, for what is to run on a host.
+
+    A watcher of the loop, as the sanitizer, may have taken it over before, and may do so meanwhile. Its function has
+    what it calls as `__wrapped__`, and `over` makes one that calls something else. The queues always lie below it:
+    whoever calls the watcher is who wakes a task, and what is queued has been handed on.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._call_soon = loop.call_soon
+        self._call_soon: Callable[..., asyncio.Handle] = loop.call_soon  # what the loop does by itself
         self._plain = Context()
         self.way = Way.THROUGH  # of what the loop is given now
 
     @contextmanager
     def serving(self) -> Iterator[None]:
         """Return a block in which the loop has the queues."""
-        vars(self._loop)["call_soon"] = self._queue
+        self._call_soon = self._exchange(self._queue)
         try:
             yield
         finally:
-            del vars(self._loop)["call_soon"]
+            self._exchange(self._call_soon)
+
+    def _exchange(self, call_soon: Callable[..., Any]) -> Callable[..., Any]:
+        """Put *call_soon* into the loop, below a watcher; return what was there."""
+        present: Callable[..., Any] = self._loop.call_soon
+        over = getattr(present, "over", None)
+        put_method(self._loop, "call_soon", call_soon if over is None else over(call_soon))
+        return present if over is None else present.__wrapped__  # type: ignore[attr-defined]
 
     def call_in_loop(self, callback: Callable[[], object]) -> None:
         """Run *callback* at the next turn of the loop, on no host."""
@@ -138,14 +158,13 @@ class Queues:
             host.add(timer)
         return host is not None
 
-    def _queue(
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.Handle | None:
+    def _queue(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:
         host = current_host.get() if context is None else context.get(current_host)
         if self.way is Way.AT_ONCE and context is not None:
             self.way = Way.THROUGH
-            context.run(callback, *args)
-            return None
+            handle = asyncio.Handle(callback, args, self._loop, context)
+            handle._run()  # as the loop does it: what ends in it is handed on, which _queue() would not do
+            return handle
         if host is None or self.way is Way.PAST or host.lets_pass():
             return self._call_soon(callback, *args, context=context)
         return host.add(asyncio.Handle(callback, args, self._loop, context))

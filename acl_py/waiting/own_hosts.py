@@ -101,6 +101,11 @@ class Strand(greenlet):
     def __repr__(self) -> str:
         return f"<Strand of {self._program!r}>"
 
+    @property
+    def task_of_strand(self) -> Task:
+        """The task: what is handed to this is handed to it (sanitizer/hosts.py)."""
+        return self.task
+
     def _run(self) -> Any:
         program = self._program
         go_on, sent = program.send, None

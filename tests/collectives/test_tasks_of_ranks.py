@@ -281,3 +281,55 @@ def test_a_task_that_is_cancelled_before_it_begins_has_done_nothing():
         return task.cancelled(), acl.current_simulation().now_ns
 
     assert acl.run(lambda: acl.ranks(2, rank, own_hosts=True), device="tiny") == [(True, 1_000)] * 2
+
+
+def sanitized(*steps):
+    """The findings where two ranks, on hosts of their own and on one, have two tasks that copy to the same bytes."""
+
+    async def rank(_):
+        far, near = await acl.Malloc(64), await acl.MallocHost(64)
+        await acl.Memset(far, 64, 1, 64)
+        near.numpy("u1")[:] = 1
+        streams, queue = [await acl.CreateStream() for _ in range(2)], asyncio.Queue()
+        await asyncio.gather(copied(far, near, streams[1], asyncio.Queue()), acl.HostWork(5))
+        async with asyncio.TaskGroup() as tasks:
+            for number, (stream, step) in enumerate(zip(streams, steps, strict=True)):
+                tasks.create_task(step(far, near, stream, queue), name=f"copies {number}")
+        await acl.Free(far)
+        await acl.FreeHost(near)
+        for stream in streams:
+            await acl.DestroyStream(stream)
+
+    async def main(own_hosts):
+        loop = asyncio.get_running_loop()
+        await asyncio.create_task(acl.HostWork(1))  # from here on the sanitizer watches the loop
+        before = vars(loop).copy()
+        await acl.ranks(2, rank, own_hosts=own_hosts)
+        assert vars(loop).keys() == before.keys()
+        return loop, acl.current_simulation()
+
+    found = []
+    for own_hosts in (True, False):
+        loop, sim = acl.run(main, own_hosts, device=CARDS, sanitize=True)
+        assert not {"call_soon", "call_soon_threadsafe", "create_future"} & vars(loop).keys()
+        found.append({finding.kind.value for finding in sim.findings})
+    assert found[0] == found[1]
+    return found[0]
+
+
+async def copied(far, near, stream, queue):
+    """Copy, wait for the copy, and tell another task."""
+    await acl.MemcpyAsync(far, 64, near, 64, HOST, stream)
+    await acl.SynchronizeStream(stream)
+    await queue.put("copied")
+
+
+async def copied_behind(far, near, stream, queue):
+    """Copy when the other task has."""
+    await queue.get()
+    await copied(far, near, stream, queue)
+
+
+def test_the_sanitizer_sees_what_tasks_of_a_rank_tell_one_another():
+    assert sanitized(copied, copied_behind) == set()
+    assert sanitized(copied, copied) == {"race"}
