@@ -91,7 +91,7 @@ class Difference:
         return "\n".join([*text, *not_known(self._notes())])
 
     def _whole(self) -> Iterator[str]:
-        """Say how long the runs took as a whole, where what lies outside the windows has changed by 1 % or more."""
+        """Say how long the runs took as a whole, if the time outside the windows has changed by 1 % or more."""
         old, new = (makespan_ns(run) for run, _ in self._runs)
         outside = new - old - self.ns
         if outside and abs(outside) * 100 >= max(old, new):
