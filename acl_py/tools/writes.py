@@ -112,10 +112,9 @@ class Recorder(Observer):
         number, self.launches = self.launches, self.launches + 1
         timeline, work = result.timeline, op.work
         per_cycle = timeline.ns_per_cycle if timeline is not None else 0.0
-        self.findings += [
-            Told(each, number, [op.start_ns + one.end * per_cycle for one in each.instructions if hasattr(one, "end")])
-            for each in result.findings
-        ]
+        for each in result.findings:
+            ends = [getattr(one, "end", inf) for one in each.instructions]
+            self.findings.append(Told(each, number, [op.start_ns + end * per_cycle for end in ends if end < inf]))
         if op.error is not None:
             return
         if timeline is None or not isinstance(result, HasWrites):

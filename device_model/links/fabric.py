@@ -71,7 +71,7 @@ class Route:
         self.alone: dict[tuple[float, int], float] = {}
 
 
-class Crossing(Class[OnEnd]):
+class Crossing(Class):
     """The transfers of one route and cap."""
 
     __slots__ = ("route",)
@@ -82,7 +82,7 @@ class Crossing(Class[OnEnd]):
         self.rate = cap  # without links it stays that
 
 
-class Links(Flows[OnEnd, Transfer]):
+class Links(Flows):
     """The links between the devices of a simulation.
 
     Without a spec nothing is shared: every transfer has its cap. Where transfers begin or end, only those get a new
@@ -280,7 +280,7 @@ class Links(Flows[OnEnd, Transfer]):
         """Wake when the next transfer ends. A wake that is planned earlier stays: it plans the next one."""
         if self._is_stale:
             self._share()
-        if self._next_end is inf:
+        if self._next_end == inf:
             return
         wake = self._wake_of(self._next_end)
         if self._wake_ns < 0 or wake < self._wake_ns:

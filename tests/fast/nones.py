@@ -7,6 +7,9 @@ from types import SimpleNamespace
 
 from acl_py.runtime.host import Host
 from acl_py.verbs.bodies import Body
+from device_model.aicore.core.hazards import Shadow
+from device_model.aicore.timing.bandwidth import Bandwidth, Demand
+from device_model.aicore.timing.l2 import Cache
 from device_model.completions import NOTHING
 from device_model.engines.dispatcher import Dispatcher
 from device_model.engines.serial import CopyEngine
@@ -70,6 +73,14 @@ def grant_none():
     scheduler.advance(1)
 
 
+def share_none():
+    """Let None have a share of a memory."""
+    memory = Bandwidth((1.0,))
+    memory.add(0.0, "a copy", Demand(0, 32, 1.0, 0))
+    memory._active[0].append(None)
+    memory.next_ended()
+
+
 finisher = Finisher(Scheduler(), SimpleNamespace(flying=(), inline_bytes=8), None)
 warm = bare(AllocationCore, cold=None, view=memoryview(bytearray(8)))
 READS = {
@@ -95,6 +106,10 @@ READS = {
         Dispatcher, _lead=None, list=[(0, 0, op())], _held=False, scheduler=None
     ).grant(),
     "a grant to None": grant_none,
+    "a read by None": lambda: Shadow("UB").read(None, None, [0] * 8, 0, 32),
+    "a write by None": lambda: Shadow("UB").write(None, None, [0] * 8, 0, 32),
+    "a copy of no bytes through the L2": lambda: Cache(4096).touch(None),
+    "a share for None": share_none,
     "a host without a clock": lambda: bare(Host, scheduler=None).pay(1),
     "a host without a stream": lambda: bare(Host).submit(None, op(), 1, 1),
 }

@@ -1,6 +1,7 @@
 """Numbers that follow from the system counter: they are known when the launch has its times."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Any, NoReturn, Self
 
 from device_model.aicore.core.program import Instruction
@@ -23,8 +24,8 @@ class SystemCycle:
         """Return the counter at the start of *instruction*, on a core of *mhz*."""
 
         def ticks() -> int:
-            start = getattr(instruction, "start", None)
-            if start is None:
+            start = instruction.start
+            if start == inf:
                 raise KernelError(
                     f"the system counter, read at {instruction.site}, is looked at at {site()}",
                     "times are known after the kernel has run: print it with printf, or write it to GM with SetValue",

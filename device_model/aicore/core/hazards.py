@@ -32,7 +32,6 @@ of a tensor is often read along with it. So of a block that was written in part,
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -40,7 +39,7 @@ import numpy.typing as npt
 
 from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.names import BLOCK, Pipe
-from device_model.aicore.core.program import Instruction
+from device_model.aicore.core.program import Access, Instruction
 
 Clock = list[int]
 ALWAYS = 1 << 62  # the clock of a pipe that needs no barrier against itself
@@ -59,32 +58,40 @@ class Accessor(Protocol):
         """Report that *instruction* reads bytes of *memory* that hold nothing."""
 
 
-@dataclass(eq=False, slots=True)
-class Adders:
+class Adders(Access):
     """Atomic copies that add to the same bytes in any order; a span has them in place of its writer.
 
     *members* are the last such copy of each pipe. All of them come after *writer* and *readers*, the accesses before.
     `core` is the index of no core, so the quick test in `Shadow` never takes them for ordered.
     """
 
-    members: list[Instruction]
-    writer: Instruction | None
-    readers: list[Instruction]
+    __slots__ = ("members", "readers", "writer")
 
-    core = -1
-    pipe = Pipe.S
-    seq = 0
+    def __init__(self, members: list[Instruction], writer: Instruction | None, readers: list[Instruction]) -> None:
+        super().__init__(-1, Pipe.S)
+        self.members = members
+        self.writer = writer
+        self.readers = readers
 
 
-@dataclass(eq=False, slots=True)
 class Span:
     """Bytes with the same last writer and readers; *old* is what they held before the last write (weak mode only)."""
 
-    start: int
-    stop: int
-    writer: Instruction | Adders | None
-    readers: list[Instruction]
-    old: npt.NDArray[np.uint8] | None = None
+    __slots__ = ("old", "readers", "start", "stop", "writer")
+
+    def __init__(
+        self,
+        start: int,
+        stop: int,
+        writer: Instruction | Adders | None,
+        readers: list[Instruction],
+        old: npt.NDArray[np.uint8] | None = None,
+    ) -> None:
+        self.start = start
+        self.stop = stop
+        self.writer = writer
+        self.readers = readers
+        self.old = old
 
     def __repr__(self) -> str:
         return f"<Span {self.start}:{self.stop} writer={self.writer!r} readers={self.readers!r}>"
@@ -301,7 +308,7 @@ class GlobalShadow(Shadow):
         """Record a read, as `Shadow.read` does."""
         if self._written:
             self._note_contents(start, stop)
-            return super().read(core, instruction, clock, start, stop)
+            return Shadow.read(self, core, instruction, clock, start, stop)
         self.reads[start, stop, stop - start, stop - start] = None
         if self._empty:
             self._check_contents(core, instruction, start, stop)
@@ -313,7 +320,7 @@ class GlobalShadow(Shadow):
     ) -> list[Span] | None:
         """Record reads of rows, as `Shadow.read_rows` does."""
         if self._written:
-            return super().read_rows(core, instruction, clock, start, stop, length, stride)
+            return Shadow.read_rows(self, core, instruction, clock, start, stop, length, stride)
         self.reads[start, stop, length, stride] = None
         if self._empty:
             for at in range(start, stop, stride):
@@ -324,7 +331,7 @@ class GlobalShadow(Shadow):
     def write(self, core: Accessor, instruction: Instruction, clock: Clock, start: int, stop: int) -> Span:
         """Record a write, as `Shadow.write` does."""
         self._note_pending()
-        return super().write(core, instruction, clock, start, stop)
+        return Shadow.write(self, core, instruction, clock, start, stop)
 
     def contents_read(self) -> Iterator[tuple[int, int]]:
         """Return the ranges that were read before the launch wrote them."""

@@ -5,8 +5,9 @@ because a launch makes hundreds of thousands of them.
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
+from math import inf
 from types import CodeType
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,6 @@ class Direction(IntEnum):
     WRITE = 1  # the core to GM
 
 
-@dataclass(eq=False, slots=True)
 class Flow:
     """The part of a copy that goes through GM.
 
@@ -44,16 +44,30 @@ class Flow:
     that *key* names. *path* is "ub", "l1" or "l0c". With *bypass* the L2 keeps none of them.
     """
 
-    direction: Direction
-    path: str
-    key: Hashable
-    start: int
-    length: int
-    rows: int = 1
-    stride: int = 0
-    _: KW_ONLY
-    bypass: bool = False
-    nd2nz: bool = False
+    __slots__ = ("bypass", "direction", "key", "length", "nd2nz", "path", "rows", "start", "stride")
+
+    def __init__(
+        self,
+        direction: Direction,
+        path: str,
+        key: Hashable,
+        start: int,
+        length: int,
+        rows: int = 1,
+        stride: int = 0,
+        *,
+        bypass: bool = False,
+        nd2nz: bool = False,
+    ) -> None:
+        self.direction = direction
+        self.path = path
+        self.key = key
+        self.start = start
+        self.length = length
+        self.rows = rows
+        self.stride = stride
+        self.bypass = bypass
+        self.nd2nz = nd2nz
 
     @property
     def nbytes(self) -> int:
@@ -70,36 +84,67 @@ class Flow:
         return f"<Flow {self.direction.name} {self.path} {self.key!r}+{self.start}: {shape}>"
 
 
-@dataclass(eq=False, slots=True)
-class Instruction:
-    """One instruction of one core.
+class Access:
+    """What touches bytes: an instruction, or several copies that add to the same bytes.
 
     Attributes:
         core: The index of its program in the launch.
         seq: Its number in its pipe, from 1 on; 0 if it moves no data or hazards are not checked.
+    """
+
+    __slots__ = ("core", "pipe", "seq")
+
+    def __init__(self, core: int, pipe: Pipe) -> None:
+        self.core = core
+        self.pipe = pipe
+        self.seq = 0
+
+
+class Instruction(Access):
+    """One instruction of one core.
+
+    Attributes:
         startup: Core cycles that it takes only if its pipe was idle, has just passed a flag or barrier, or waits.
         cycles: Core cycles that it always takes.
         scalar: Core cycles that the scalar pipe spent since the instruction before, besides the issue of this one.
         flow: Its traffic with GM, or None.
         waits: Earlier instructions: the sets that a wait pairs with, the vector instructions that must finish first
             because they use the same bytes, or those that one with a unit flag follows block by block.
-        start, end: Its times, in core cycles from the start of the task, set by `timing.play`.
+        start, end: Its times, in core cycles from the start of the task, set by `timing.play`; inf until then.
     """
 
-    core: int
-    pipe: Pipe
-    kind: Kind
-    name: str
-    startup: int
-    cycles: int
-    scalar: int
-    flow: Flow | None
-    waits: "tuple[Instruction, ...]"
-    code: CodeType
-    lasti: int
-    seq: int = field(default=0, init=False)
-    start: float = field(init=False)
-    end: float = field(init=False)
+    __slots__ = (
+        "code", "cycles", "end", "flow", "kind", "lasti", "name", "scalar", "start", "startup", "waits",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        core: int,
+        pipe: Pipe,
+        kind: Kind,
+        name: str,
+        startup: int,
+        cycles: int,
+        scalar: int,
+        flow: Flow | None,
+        waits: "tuple[Instruction, ...]",
+        code: CodeType,
+        lasti: int,
+    ) -> None:
+        # Not super().__init__(): one call less for each instruction.
+        self.core = core
+        self.pipe = pipe
+        self.seq = 0
+        self.kind = kind
+        self.name = name
+        self.startup = startup
+        self.cycles = cycles
+        self.scalar = scalar
+        self.flow = flow
+        self.waits = waits
+        self.code = code
+        self.lasti = lasti
+        self.start = self.end = inf
 
     @property
     def site(self) -> Site:
@@ -162,7 +207,8 @@ class Message:
     @property
     def cycle(self) -> float | None:
         """When the scalar pipe wrote it, in core cycles from the start of the task; None if there are no times."""
-        return getattr(self.instruction, "start", None)
+        start = self.instruction.start
+        return None if start == inf else start
 
     def __str__(self) -> str:
         cycle = self.cycle

@@ -2,3 +2,7 @@
 
 Imports core, and no other room of aicore.
 """
+
+from device_model.compiled import put_in_front as _put_in_front
+
+_put_in_front(__name__, __path__)

@@ -6,11 +6,10 @@ A flow is a copy from or to one memory.
 from collections.abc import Hashable, Sequence
 from heapq import heappush
 from math import inf
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from device_model.flows import Class, Flows
 
-What = TypeVar("What")
 _WINDOW = 2000  # cycles over which the load of a memory is averaged
 
 
@@ -28,7 +27,7 @@ class Demand(NamedTuple):
     together: float = inf
 
 
-class Bandwidth(Flows[What, Demand]):
+class Bandwidth(Flows):
     """Memories that flows share, each with a total rate in bytes per cycle; times are cycles.
 
     The bytes that a memory moves also use the bandwidth of the next one: all traffic of HBM passes the L2.
@@ -41,7 +40,7 @@ class Bandwidth(Flows[What, Demand]):
         self._load = 0.0  # share of the first memory's bandwidth in use now
         self._memories = list(zip(totals, self._active, strict=True))
 
-    def _begin(self, what: What, ask: Demand) -> None:
+    def _begin(self, what: Any, ask: Demand) -> None:
         memory, nbytes, cap, _, group, together = ask
         key = memory, cap, group
         class_ = self._classes.get(key)
@@ -69,7 +68,10 @@ class Bandwidth(Flows[What, Demand]):
     def _share(self) -> None:
         """Compute the rate of each class: its cap if that is below the fair share, otherwise the fair share."""
         now, next_end, used = self.now, inf, 0.0
+        self._load = 0.0
         for total, active in self._memories:
+            if not active:
+                continue
             flows, wanted = 0, 0.0
             for each in active:
                 count = len(each.ends)
@@ -102,5 +104,5 @@ class Bandwidth(Flows[What, Demand]):
         self._next_end, self._is_stale = next_end, False
 
 
-def _rate(each: Class[Any]) -> float:
+def _rate(each: Class) -> float:
     return each.rate

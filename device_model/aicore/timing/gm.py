@@ -15,7 +15,7 @@
 
 from collections.abc import Hashable, Sequence
 from math import gcd, inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from device_model.aicore.core.program import Direction, Flow, Instruction, Program
 from device_model.aicore.core.spec import CoreSpec
@@ -43,7 +43,7 @@ class Gm:
 
     def __init__(self, programs: Sequence[Program], spec: CoreSpec, l2: Cache | None = None) -> None:
         per_cycle = 1e3 / spec.mhz  # GB/s to bytes per cycle
-        self.bandwidth: Bandwidth[Any] = Bandwidth((spec.hbm_gbps * per_cycle, spec.l2_gbps * per_cycle))
+        self.bandwidth: Bandwidth = Bandwidth((spec.hbm_gbps * per_cycle, spec.l2_gbps * per_cycle))
         self._spec = spec
         self._cache = Cache(spec.l2_bytes) if l2 is None else l2
         self._read = 0.0  # bytes that HBM has read since it wrote as many, at most a buffer of them
@@ -126,7 +126,7 @@ class Gm:
         if missing:
             if not flow.bypass:
                 self._fetchers[line] = each
-        elif (fetcher := self._fetchers.get(line)) is not None and fetcher.end is inf:
+        elif (fetcher := self._fetchers.get(line)) is not None and fetcher.end == inf:
             self.behind[each] = fetcher
 
     def _is_crowded(self, flow: Flow, core: int, at: float) -> bool:
