@@ -189,7 +189,7 @@ class Turns:
         """Return a block in which tasks that are made on a host are of that host, and its callbacks wait for it."""
         previous = loop.get_task_factory()
 
-        def factory(loop: asyncio.AbstractEventLoop, coro: Program, **options: Any) -> Any:
+        def factory(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
             context = options.get("context")
             host = current_host.get() if context is None else context.get(current_host)
             if host is None:
@@ -202,7 +202,7 @@ class Turns:
             host.tasks[task] = None
             return task
 
-        loop.set_task_factory(factory)  # type: ignore[arg-type]
+        loop.set_task_factory(factory)
         try:
             with self.queues.serving():
                 yield
