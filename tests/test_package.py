@@ -20,7 +20,7 @@ from tests.samples.notebooks import AWAIT, FOLDER, NOTEBOOKS, fill_in, needs_mor
 from tests.test_code_blocks import BLOCK, pattern_of
 
 ROOT = Path(__file__).parent.parent
-THREE = [notebook for notebook in NOTEBOOKS if notebook.name.startswith(("8_", "9_", "12_"))]
+CHOSEN = [notebook for notebook in NOTEBOOKS if notebook.name.startswith(("8_", "9_", "12_", "15_"))]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 downloads = pytest.mark.skipif(not os.environ.get("RELEASE"), reason="minutes of downloads: make test-release")
 
@@ -91,9 +91,9 @@ def imports(notebook):
     return {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}.union(*names)
 
 
-def test_three_notebooks_import_all_that_notebooks_import():
+def test_the_chosen_notebooks_import_all_that_notebooks_import():
     others = [notebook for notebook in NOTEBOOKS if not needs_more(notebook)]
-    assert set().union(*map(imports, THREE)) == set().union(*map(imports, others))
+    assert set().union(*map(imports, CHOSEN)) == set().union(*map(imports, others))
 
 
 def test_the_wheel_runs_the_demo_and_then_notebooks_where_nothing_else_is(dist, tmp_path):
@@ -126,7 +126,7 @@ def test_the_wheel_runs_the_demo_and_then_notebooks_where_nothing_else_is(dist, 
             capture_output=True, text=True,
         )  # fmt: skip
 
-    for notebook in THREE:
+    for notebook in CHOSEN:
         book = nbformat.read(books[notebook], as_version=4)
         fill_in(book, notebook)
         nbformat.write(book, books[notebook])

@@ -56,6 +56,7 @@ class Difference:
 
     def __init__(self, before: Timeline, after: Timeline, old: Window | None = None, new: Window | None = None) -> None:
         self._runs = (before, old or worked(before)), (after, new or worked(after))
+        self._has_windows = old is not None or new is not None
         self.before_ns, self.after_ns = (window.ns for _, window in self._runs)
         self.changes = self._changes()
 
@@ -91,7 +92,9 @@ class Difference:
         return "\n".join([*text, *not_known(self._notes())])
 
     def _whole(self) -> Iterator[str]:
-        """Say how long the runs took as a whole, if the time outside the windows has changed by 1 % or more."""
+        """Say how long the runs took as a whole, if the time outside of the work has changed by 1 % or more."""
+        if self._has_windows:
+            return
         old, new = (makespan_ns(run) for run, _ in self._runs)
         outside = new - old - self.ns
         if outside and abs(outside) * 100 >= max(old, new):

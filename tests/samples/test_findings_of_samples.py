@@ -59,11 +59,11 @@ MEANT = {
     "4_reading_too_early_and_measuring": ["race 74 77", "race 270 272"],
     # A free in another stream; the first exercise relies on frees that wait.
     "5_the_hidden_waits": [
-        "before allocation 162 165",
-        "free in use 163 165",
-        "relies 274 275",
-        "relies 273 276",
-        "relies 274 276",
+        "before allocation 163 166",
+        "free in use 164 166",
+        "relies 275 276",
+        "relies 274 277",
+        "relies 275 277",
     ],
     # The host fills the memory of a graph for the next request before the last one was over.
     "6_the_host_is_the_bottleneck": ["race 177 186", "race 174 186"],
