@@ -1,6 +1,6 @@
 // How the search orders what it finds, by kinds of pages: guides before the pages of modules, and these before what is
 // generated or about the project. Among these, pages that have the words most often come first. A page whose name is the
-// word, and a name of the API as it is written, come before all.
+// word, and a name of the API as it is written, come before all; a section that is called so comes before other texts.
 // Sphinx puts this file into its search; `score` gets each result once.
 const KINDS = [
   [/^docs\/howto\//, 12],
@@ -23,6 +23,10 @@ function isNamed(page, title) {
   );
 }
 
+function isHeading(title) {
+  return title.split(" > ").pop().toLowerCase() === ASKED.toLowerCase();
+}
+
 /** How much a page is about the words: the more often it has them, the more. COUNTS has the pages with their words. */
 function weight(page) {
   const words = Object.entries(COUNTS[page] ?? {});
@@ -32,7 +36,10 @@ function weight(page) {
 
 var Scorer = {
   score: ([page, title, anchor, description, score]) =>
-    score + KINDS.find(([kind]) => kind.test(page))[1] + (isNamed(page, title) ? 40 : 0) + weight(page),
+    score +
+    KINDS.find(([kind]) => kind.test(page))[1] +
+    (isNamed(page, title) ? 40 : isHeading(title) ? 15 : 0) +
+    weight(page),
   objNameMatch: 11,
   objPartialMatch: 2,
   objPrio: { 0: 5, 1: 0, 2: -5 },
