@@ -122,7 +122,7 @@ class Queues:
 
     A watcher of the loop, as the sanitizer, may have taken it over before, and may do so meanwhile. Its function has
     what it calls as `__wrapped__`, and `over` makes one that calls something else. The queues always lie below it:
-    whoever calls the watcher is who wakes a task, and what is queued has been handed on.
+    the caller of the watcher wakes a task, and the watcher has handed on each callback before it is queued.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -135,7 +135,7 @@ class Strand(greenlet):
             self.host.queues.way = Way.THROUGH
 
     def go_on(self, awaited: asyncio.Future[Any] | None = None) -> None:
-        """Go on with a step of the task, as the loop does: what it has *awaited* beside another one is there."""
+        """Take a step of the task, as the loop does. *awaited* is the future that it waited for and that is done."""
         if awaited is not None and not awaited.cancelled():
             awaited.exception()  # asyncio counts it as seen, also if the task has been cancelled meanwhile
         self.host.begin(self)

@@ -49,7 +49,7 @@ class _Use(NamedTuple):
 
 
 class Judge:
-    """Judges objects; what it has begun to judge counts as harmless, so that functions may call each other.
+    """Judges objects. An object under judgement counts as harmless, so that functions may call each other.
 
     Attributes:
         loops: The global names of the modules whose functions call `range`, by the id() of each.

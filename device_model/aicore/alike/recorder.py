@@ -121,7 +121,7 @@ class Recorder(Core):
 
     @property
     def values(self) -> bool:
-        """Whether instructions compute. Who asks would look at what they have computed, which ends the record."""
+        """Whether instructions compute. A caller that asks wants to read a computed value, which ends the record."""
         if self._computes_values:
             self._blocks.stop()
         return False

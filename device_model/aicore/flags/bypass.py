@@ -18,7 +18,7 @@ from device_model.aicore.flags.crossing import learn_token
 from device_model.aicore.flags.sync import barrier_all
 from device_model.kernel.findings import KernelError, KernelHangError
 
-_MOST_VAIN = 100  # looks at a place that nobody can write any more; a kernel with more of them never ends
+_MOST_VAIN = 100  # reads of a place that no core can write any more; a kernel with more of them never ends
 
 
 class MemDsbT(Enum):

@@ -93,7 +93,7 @@ def balance(times: Sequence[float], cores: int) -> Assignment:
 
 @dataclass(frozen=True)
 class Moves:
-    """What a `Balancer` has learned from a launch, and what it has moved; str() is the text for users.
+    """The times that a `Balancer` learned from a launch, and the units that it moved; str() is the text for users.
 
     Attributes:
         launch: The number of the launch, from 1 on.
