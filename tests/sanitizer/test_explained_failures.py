@@ -44,6 +44,7 @@ def sections(pytester):
     def sections(text, *options, program=PROGRAM):
         pytester.makepyfile(test_project=program + text)
         without = [f"-pno:{name}" for name in ("cacheprovider", "hypothesispytest", "timeout", "asyncio", "xdist")]
+        without.append("-rN")  # the summary: it repeats whole messages where CI is set
         done = forks.run_pytest(pytester, *options, *without, "-W", "error", *([] if installed else ["-p", PLUGIN]))
         found, is_inside = [], False
         for line in done.outlines:
