@@ -7,8 +7,7 @@ then MTE1), is multiplied into L0C (M), and leaves to GM (FIX). Each memory has 
     L0A, L0B     pairs of a piece of A and a piece of B, in turn
     L0C          pieces of C, in turn
 
-Each slot has two flags. One, set by the pipe that fills the slot, says that it is full; the other, set by the pipe that
-reads it, says that it may be filled again. Where each piece of C is stored at once, L0C uses unit flags instead: a
+Each slot has two flags (`slots`). Where each piece of C is stored at once, L0C uses unit flags instead: a
 piece leaves block by block while the next one is computed in its place.
 """
 
@@ -18,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from device_model.aicore.core.names import BLOCK, HardEvent, TPosition
-from device_model.aicore.core.packed import bytes_of
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
 from device_model.aicore.cube.matmul_chunks import (
@@ -33,10 +31,9 @@ from device_model.aicore.cube.matmul_chunks import (
 )
 from device_model.aicore.cube.matmul_tiling import TCubeTiling
 from device_model.aicore.cube.mmad import FRACTAL, PRODUCTS, SIDE, Mmad, MmadParams, fractals, k0
+from device_model.aicore.cube.slots import Slot, buffer, find, slots
 from device_model.aicore.cube.sparse import INDEX_FRACTAL, MmadWithSparse
 from device_model.aicore.cube.unit_flags import KEEP, TURN
-from device_model.aicore.flags.queues import TBuf
-from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad
 from device_model.kernel.findings import KernelError
@@ -98,64 +95,6 @@ class Job(NamedTuple):
     whole_n: int = 0
 
 
-class _Flag:
-    """The two flags of a slot: *full*, set by the pipe that fills it, and *empty*, set by the pipe that reads it.
-
-    `filled` issues the set and the wait together: the wait goes to the other pipe, after the instructions that were
-    issued to that pipe so far.
-    """
-
-    __slots__ = ("empty", "empty_id", "full", "full_id", "is_empty_set")
-
-    def __init__(self, full: HardEvent, empty: HardEvent) -> None:
-        self.full, self.empty = full, empty
-        self.is_empty_set = False
-        self.open()
-
-    def open(self) -> None:
-        """Take ids for both flags."""
-        self.full_id, self.empty_id = AllocEventID(self.full), AllocEventID(self.empty)
-
-    def filled(self) -> None:
-        """Set the full flag after the fills so far, and let the reading pipe wait for it."""
-        SetFlag(self.full, self.full_id)
-        WaitFlag(self.full, self.full_id)
-
-    def wait_empty(self) -> None:
-        """Let the filling pipe wait until the slot has been read."""
-        if self.is_empty_set:
-            WaitFlag(self.empty, self.empty_id)
-            self.is_empty_set = False
-
-    def emptied(self) -> None:
-        """Set the empty flag after the reads so far."""
-        self.wait_empty()
-        SetFlag(self.empty, self.empty_id)
-        self.is_empty_set = True
-
-    def close(self) -> None:
-        """Wait for the flag that is still set, if any, and release the ids."""
-        self.wait_empty()
-        ReleaseEventID(self.full, self.full_id)
-        ReleaseEventID(self.empty, self.empty_id)
-
-
-class _Slot:
-    """A buffer of a memory with its flags.
-
-    *holds* names what is in it, in L1 *chunk* says how it lies there, and *used* is the number of its last look-up.
-    """
-
-    __slots__ = ("chunk", "flag", "holds", "tensor", "used")
-
-    def __init__(self, tensor: LocalTensor, full: HardEvent, empty: HardEvent) -> None:
-        self.tensor = tensor
-        self.flag = _Flag(full, empty)
-        self.holds: Any = None
-        self.chunk = Chunk(tensor, 0)
-        self.used = 0
-
-
 class Cube:
     """A cube core that multiplies, with the buffers of a tiling. Jobs may follow each other or alternate by pieces.
 
@@ -200,32 +139,26 @@ class Cube:
                 "there are event ids for 6 of both together",
             )
         load, free = HardEvent.MTE2_MTE1, HardEvent.MTE1_MTE2
-        self._a1 = self._slots(pipe, TPosition.A1, slots_a, piece_a * tiling.step_ka, dtype, load, free)
-        self._b1 = self._slots(pipe, TPosition.B1, slots_b, piece_b * tiling.step_kb, dtype, load, free)
+        self._a1 = slots(pipe, TPosition.A1, slots_a, piece_a * tiling.step_ka, dtype, load, free)
+        self._b1 = slots(pipe, TPosition.B1, slots_b, piece_b * tiling.step_kb, dtype, load, free)
         pairs = min(tiling.db_l0a, tiling.db_l0b)
         # Both halves of a pair have one flag.
-        self._a2 = self._slots(pipe, TPosition.A2, pairs, piece_a, dtype, HardEvent.MTE1_M, HardEvent.M_MTE1)
-        self._b2 = [_buffer(pipe, TPosition.B2, piece_b, dtype) for _ in range(pairs)]
+        self._a2 = slots(pipe, TPosition.A2, pairs, piece_a, dtype, HardEvent.MTE1_M, HardEvent.M_MTE1)
+        self._b2 = [buffer(pipe, TPosition.B2, piece_b, dtype) for _ in range(pairs)]
         result = fractals(tiling.base_m) * SIDE * -(-tiling.base_n // tall) * tall
         slots_c = 0 if given[2] else tiling.db_l0c
-        self._c = self._slots(pipe, TPosition.CO1, slots_c, result, self.total, HardEvent.M_FIX, HardEvent.FIX_M)
-        self._bias: tuple[_Slot, _Slot] | None = None
+        self._c = slots(pipe, TPosition.CO1, slots_c, result, self.total, HardEvent.M_FIX, HardEvent.FIX_M)
+        self._bias: tuple[Slot, Slot] | None = None
         if tiling.is_bias:
             size = -(-tiling.base_n // tall) * tall
-            (staged,) = self._slots(pipe, TPosition.C1, 1, size, self.total, load, free)
-            (table,) = self._slots(pipe, TPosition.C2, 1, size, self.total, HardEvent.MTE1_M, HardEvent.M_MTE1)
+            (staged,) = slots(pipe, TPosition.C1, 1, size, self.total, load, free)
+            (table,) = slots(pipe, TPosition.C2, 1, size, self.total, HardEvent.MTE1_M, HardEvent.M_MTE1)
             self._bias = staged, table
         self._pipe = pipe
         self._is_open = True
         self._index_rooms: dict[LocalTensor, LocalTensor] = {}  # made when B is sparse, by the tensors of chunks
-        self._quant: tuple[_Slot, _Slot] | None = None  # made when columns are scaled
-        self._loaded = self._results = self._clock = 0  # pairs, results and look-ups so far
-
-    @staticmethod
-    def _slots(
-        pipe: TPipe, position: TPosition, count: int, size: int, dtype: np.dtype[Any], full: HardEvent, empty: HardEvent
-    ) -> list[_Slot]:
-        return [_Slot(_buffer(pipe, position, size, dtype), full, empty) for _ in range(count)]
+        self._quant: tuple[Slot, Slot] | None = None  # made when columns are scaled
+        self._loaded = self._results = 0  # pairs and results so far
 
     @property
     def results(self) -> int:
@@ -237,7 +170,7 @@ class Cube:
         return -(-job.m // self.tiling.base_m), -(-job.n // self.tiling.base_n)
 
     @property
-    def _all_slots(self) -> tuple[_Slot, ...]:
+    def _all_slots(self) -> tuple[Slot, ...]:
         return (*self._a1, *self._b1, *self._a2, *self._c, *(self._bias or ()), *(self._quant or ()))
 
     def close(self) -> None:
@@ -251,7 +184,7 @@ class Cube:
         """Do as `compute` with the result in *dst* in L0C, added to what is there if *adds*; its user orders M."""
         self._issue(job, row, column, dst, adds=adds)
 
-    def compute(self, job: Job, row: int, column: int) -> _Slot:
+    def compute(self, job: Job, row: int, column: int) -> Slot:
         """Issue the instructions for the piece of C at (*row*, *column*), counted in pieces; return its slot in L0C."""
         result = self._c[self._results % len(self._c)]
         self._results += 1
@@ -304,7 +237,7 @@ class Cube:
                 Mmad(dst, pair.tensor, b2, params)
             pair.flag.emptied()
 
-    def store(self, result: _Slot, job: Job, column: int, dst: GlobalTensor, m: int, n: int, row: int) -> None:
+    def store(self, result: Slot, job: Job, column: int, dst: GlobalTensor, m: int, n: int, row: int) -> None:
         """Store a result to GM: *m* x *n* elements of the pieces' *column*.
 
         There are *row* elements from one row to the next; in NZ, *row* rows in a column of fractals.
@@ -346,13 +279,13 @@ class Cube:
             )
         raise KernelError(what, "say what to multiply it with: SetQuantScalar() or SetQuantVector()")
 
-    def _load_quant(self, quant: GlobalTensor, number: tuple[int, int], column: int, n: int) -> _Slot:
+    def _load_quant(self, quant: GlobalTensor, number: tuple[int, int], column: int, n: int) -> Slot:
         """Return the slot in FB with the words of a piece's columns; load them unless the piece above has done so."""
         if self._quant is None:
             size = fractals(self.tiling.base_n) * SIDE
             load, free = HardEvent.MTE2_MTE1, HardEvent.MTE1_MTE2
-            (staged,) = self._slots(self._pipe, TPosition.C1, 1, size, quant.dtype, load, free)
-            (table,) = self._slots(
+            (staged,) = slots(self._pipe, TPosition.C1, 1, size, quant.dtype, load, free)
+            (table,) = slots(
                 self._pipe, TPosition.C2PIPE2GM, 1, size, quant.dtype, HardEvent.MTE1_FIX, HardEvent.FIX_MTE1
             )
             self._quant = staged, table
@@ -372,14 +305,14 @@ class Cube:
 
     # Chunks in L1
 
-    def _chunk_a(self, job: Job, row: int, m: int, chunk: int) -> tuple[_Slot | None, Chunk]:
+    def _chunk_a(self, job: Job, row: int, m: int, chunk: int) -> tuple[Slot | None, Chunk]:
         """Return a chunk of A, and its slot; it has none if the kernel has brought A to L1."""
         operand = job.a
         first, long = self._reach(job, chunk, self.tiling.step_ka)
         top = row * self.tiling.base_m
         if isinstance(operand.tensor, LocalTensor):
             return None, self._part(operand.tensor, operand, *((first, top) if operand.is_transposed else (top, first)))
-        slot, is_loaded = self._find(self._a1, (job.number, row, chunk))
+        slot, is_loaded = find(self._a1, (job.number, row, chunk))
         if is_loaded:
             return slot, slot.chunk
         if self._call_back.copy_a1 is not None:
@@ -392,7 +325,7 @@ class Cube:
         slot.flag.filled()
         return slot, slot.chunk
 
-    def _chunk_b(self, job: Job, column: int, n: int, chunk: int) -> tuple[_Slot | None, Chunk]:
+    def _chunk_b(self, job: Job, column: int, n: int, chunk: int) -> tuple[Slot | None, Chunk]:
         """Return a chunk of B, and its slot, as `_chunk_a`."""
         operand = job.b
         first, long = self._reach(job, chunk, self.tiling.step_kb)
@@ -400,7 +333,7 @@ class Cube:
         if isinstance(operand.tensor, LocalTensor):
             at = (left, first) if operand.is_transposed else (first, left)
             return None, self._part(operand.tensor, operand, *at)
-        slot, is_loaded = self._find(self._b1, (job.number, column, chunk))
+        slot, is_loaded = find(self._b1, (job.number, column, chunk))
         if is_loaded:
             return slot, slot.chunk
         tall = max(self.width, SIDE)
@@ -429,7 +362,7 @@ class Cube:
         room = self._index_rooms.get(chunk.tensor)
         if room is None:
             size = chunk.tensor.nbytes // (FRACTAL // INDEX_FRACTAL)
-            room = self._index_rooms[chunk.tensor] = _buffer(self._pipe, TPosition.B1, size, np.dtype(np.uint8))
+            room = self._index_rooms[chunk.tensor] = buffer(self._pipe, TPosition.B1, size, np.dtype(np.uint8))
         return room
 
     def _part(self, tensor: LocalTensor, operand: Operand, row: int, column: int) -> Chunk:
@@ -441,18 +374,7 @@ class Cube:
         first = chunk * step * self.tiling.base_k
         return first, min(step * self.tiling.base_k, job.k - first)
 
-    def _find(self, slots: list[_Slot], holds: Any) -> tuple[_Slot, bool]:
-        self._clock += 1
-        for slot in slots:
-            if slot.holds == holds:
-                slot.used = self._clock
-                return slot, True
-        slot = min(slots, key=lambda each: each.used)
-        slot.flag.wait_empty()
-        slot.holds, slot.used = holds, self._clock
-        return slot, False
-
-    def _load_bias(self, job: Job, column: int, n: int, wide: int) -> _Slot | None:
+    def _load_bias(self, job: Job, column: int, n: int, wide: int) -> Slot | None:
         if job.bias is None:
             return None
         assert self._bias is not None
@@ -466,9 +388,3 @@ class Cube:
         staged.flag.emptied()
         table.flag.filled()
         return table
-
-
-def _buffer(pipe: TPipe, position: TPosition, size: int, dtype: np.dtype[Any]) -> LocalTensor:
-    buffer = TBuf(position)
-    pipe.InitBuffer(buffer, bytes_of(dtype, size))
-    return buffer.Get(dtype, size)
