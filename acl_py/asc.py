@@ -111,6 +111,11 @@ from device_model.aicore.core.tensors import uint8 as uint8
 from device_model.aicore.core.tensors import uint16 as uint16
 from device_model.aicore.core.tensors import uint32 as uint32
 from device_model.aicore.core.tensors import uint64 as uint64
+from device_model.aicore.cube.conv3d import Conv3D as Conv3D
+from device_model.aicore.cube.conv3d import ConvFormat as ConvFormat
+from device_model.aicore.cube.conv3d import ConvType as ConvType
+from device_model.aicore.cube.conv3d_tiling import TConv3DApiTiling as TConv3DApiTiling
+from device_model.aicore.cube.conv3d_tiling import conv3d_tiling as conv3d_tiling
 from device_model.aicore.cube.copy_out import DataCopyCO12DstParams as DataCopyCO12DstParams
 from device_model.aicore.cube.copy_out import SetFixpipeNz2ndFlag as SetFixpipeNz2ndFlag
 from device_model.aicore.cube.copy_out import SetFixpipePreQuantFlag as SetFixpipePreQuantFlag
@@ -242,6 +247,7 @@ from device_model.aicore.functions.rows import Arange as Arange
 from device_model.aicore.functions.rows import Broadcast as Broadcast
 from device_model.aicore.functions.rows import Fill as Fill
 from device_model.aicore.functions.rows import GetReduceRepeatSumSpr as GetReduceRepeatSumSpr
+from device_model.aicore.functions.rows import InitConstValue as InitConstValue
 from device_model.aicore.functions.rows import InitGlobalMemory as InitGlobalMemory
 from device_model.aicore.functions.rows import Sum as Sum
 from device_model.aicore.functions.rows import SumParams as SumParams
@@ -272,6 +278,7 @@ from device_model.aicore.moving.atomics import SetAtomicMax as SetAtomicMax
 from device_model.aicore.moving.atomics import SetAtomicMin as SetAtomicMin
 from device_model.aicore.moving.atomics import SetAtomicNone as SetAtomicNone
 from device_model.aicore.moving.atomics import SetAtomicType as SetAtomicType
+from device_model.aicore.moving.constants import InitConstValueParams as InitConstValueParams
 from device_model.aicore.moving.copies import DataCacheCleanAndInvalid as DataCacheCleanAndInvalid
 from device_model.aicore.moving.copies import DataCopy as DataCopy
 from device_model.aicore.moving.copies import DataCopyExtParams as DataCopyExtParams

@@ -14,7 +14,7 @@ ROOMS = {
     "registers and the counter": ("core.registers",),
     "buffers and queues": ("flags.tpipe", "flags.queues", "flags.bufpool", "flags.allocator"),
     "flags and barriers": ("flags.sync", "flags.crossing", "flags.posting", "flags.groups", "flags.bypass"),
-    "copies and atomics": ("moving.copies", "moving.atomics"),
+    "copies and atomics": ("moving.copies", "moving.atomics", "moving.constants"),
     "element by element": ("vector.elementwise",),
     "masks and fills": ("vector.masks", "vector.fill"),
     "compare and select": ("vector.select",),
@@ -23,6 +23,7 @@ ROOMS = {
     "functions made of vector instructions": ("functions",),
     "cube": ("cube.loads", "cube.im2col", "cube.mmad", "cube.fixpipe", "cube.copy_out", "cube.sparse"),
     "Matmul": ("cube.matmul", "cube.matmul_operands", "cube.matmul_cube", "cube.matmul_tiling"),
+    "Conv3D": ("cube.conv3d", "cube.conv3d_tiling"),
     "debugging": ("core.debug",),
 }
 

@@ -26,7 +26,8 @@ from device_model.aicore.cube.mmad import (
     fractals,
     k0,
 )
-from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.aicore.flags.sync import PipeBarrier
+from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, DataCopyParams, Nd2NzParams
 from device_model.kernel.findings import KernelError
 
 AIC = KernelType.AIC_ONLY
@@ -101,6 +102,36 @@ def test_a_product_in_raw_instructions_equals_numpy(dtype, is_transposed):
         else:
             assert np.allclose(c, expected, rtol=1e-5, atol=1e-4)
         assert found(result) == []
+
+
+@pytest.mark.parametrize("dtype", [half, single], ids=str)
+def test_blocks_to_bt_are_of_64_bytes_and_half_becomes_float(dtype):
+    seen = []
+    each = 64 // dtype.itemsize  # elements of a block
+
+    def kernel(bias):
+        staged = LocalTensor(dtype, TPosition.C1, 0, 128)
+        table = LocalTensor(single, TPosition.C2, 0, 128)
+        table.view[:] = 0
+        DataCopy(staged, GlobalTensor(dtype).SetGlobalBuffer(bias), 128)
+        after(HardEvent.MTE2_MTE1)
+        DataCopy(table, staged, DataCopyParams(1, 2))
+        seen.append(table.view.tolist())
+        PipeBarrier(Pipe.MTE1)
+        DataCopy(table, staged, DataCopyParams(2, 1, 4, each // 16))  # the third block behind the first one
+        seen.append(table.view.tolist())
+        with pytest.raises(KernelError, match="so that blocks do not overlap"):
+            DataCopy(table, staged, DataCopyParams(2, 1, 4, 0))
+        with pytest.raises(KernelError, match="two types"):
+            DataCopy(table, staged.ReinterpretCast(np.int16), DataCopyParams(1, 1))
+
+    numbers = np.arange(128, dtype=dtype)
+    result = on_core(kernel, numbers, kind=AIC)
+    assert seen[0] == [*range(2 * each), *[0] * (128 - 2 * each)]
+    assert seen[1] == [*range(each), *range(2 * each, 3 * each), *[0] * (128 - 2 * each)]
+    assert found(result) == []
+    copies = [each for each in result.programs[0].instructions if each.pipe is Pipe.MTE1 and each.name == "DataCopy"]
+    assert [each.cycles for each in copies] == [4, 4]  # 32 bytes a cycle
 
 
 def test_mmad_adds_to_l0c_and_costs_its_fractals():

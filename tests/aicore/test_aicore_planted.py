@@ -19,6 +19,7 @@ from device_model.profile import load
 HERE = "# here"
 SPEC = load("ascend910b1").aicore
 CUBE, MIXED = asc.KernelType.AIC_ONLY, asc.KernelType.MIX_AIC_1_2
+PLANES = asc.ConvFormat.NDC1HWC0, asc.ConvFormat.FRACTAL_Z_3D, asc.ConvFormat.NDC1HWC0
 PLANTED = []
 
 
@@ -398,6 +399,27 @@ def forgets_how_many_matrices_leave(x: asc.In, y: asc.InOut, z: asc.InOut):
 @asc.kernel
 def reads_a_sum_that_was_not_made(x: asc.In, y: asc.InOut, z: asc.InOut):
     asc.GetReduceRepeatSumSpr()  # here
+
+
+@planted(r"IterateAll of 1 planes and 4 places from di_start_pos 0 and m_start_pos 13 on; the output has .* 16 places")
+@asc.kernel(kind=CUBE)
+def convolves_beyond_the_end(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.TPipe()
+    conv = asc.Conv3D(*(asc.ConvType(asc.TPosition.GM, layout, asc.half) for layout in PLANES))
+    conv.Init(asc.conv3d_tiling(SPEC, (16, 1, 4, 4), (16, 1, 1, 1), np.float16, single_output_shape=(16, 1, 4)))
+    conv.SetInputStartPosition(0, 13)  # the last four places begin at 12
+    conv.SetWeight(gm(x, asc.half))
+    conv.SetInput(gm(y, asc.half))
+    conv.IterateAll(gm(z, asc.half))  # here
+    conv.End()
+
+
+@planted(r"RAW in block 0 \(AIC\): LoadData \(MTE1\) .*Fill \(MTE2\).*missing MTE2_MTE1")
+@asc.kernel(kind=CUBE)
+def loads_zeros_that_may_not_be_there(x: asc.In, y: asc.InOut, z: asc.InOut):
+    a1, a2 = (asc.LocalTensor(asc.half, place, 0, 256) for place in (asc.TPosition.A1, asc.TPosition.A2))
+    asc.Fill(a1, asc.InitConstValueParams(1, 16))
+    asc.LoadData(a2, a1, asc.LoadData2DParams())  # here
 
 
 @pytest.mark.parametrize(("kernel", "message", "data"), PLANTED)

@@ -5,11 +5,13 @@ import pytest
 from cores import found, launch, names
 from instructions import after, half, in_ub, on_core, same, single
 
-from device_model.aicore.core.names import HardEvent, KernelType, TPosition
+from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, uint8
+from device_model.aicore.cube.loads import LoadData, LoadData2DParams
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.functions.rows import Broadcast, Fill, Sum, SumParams
 from device_model.aicore.functions.sorting import Concat, Extract, GetSortLen, GetSortOffset, Sort
+from device_model.aicore.moving.constants import InitConstValueParams
 from device_model.aicore.vector.fill import Duplicate
 from device_model.kernel.findings import KernelError
 
@@ -88,6 +90,59 @@ def test_fill_does_nothing_on_a_cube_core():
     x = np.ones(8, np.float32)
     result = launch(lambda gm: Fill(GlobalTensor(single).SetGlobalBuffer(gm), 8, 7), x, kind=KernelType.AIC_ONLY)
     assert (x.tolist(), names(result)) == ([1] * 8, [])
+
+
+@pytest.mark.parametrize(
+    ("position", "pipe", "cycles"),
+    [(TPosition.A1, Pipe.MTE2, 2), (TPosition.A2, Pipe.MTE1, 8), (TPosition.B2, Pipe.MTE1, 16)],
+    ids=str,
+)
+def test_fill_writes_blocks_of_l1_and_l0_with_gaps(position, pipe, cycles):
+    """Twice two blocks, three blocks apart: of 32 bytes in L1, of 512 in L0A and L0B."""
+    seen = []
+    size = 7 * (32 if pipe is Pipe.MTE2 else 512) // 2
+
+    def kernel():
+        tensor = LocalTensor(half, position, 1_024, size)
+        tensor.view[:] = 7
+        Fill(tensor, InitConstValueParams(2, 2, 3, 1.5))
+        Fill(tensor, InitConstValueParams(0, 2))
+        seen.append(tensor.view.reshape(7, -1).copy())
+
+    result = launch(kernel, kind=KernelType.AIC_ONLY)
+    assert seen[0][:, 0].tolist() == [1.5, 1.5, 7, 7, 7, 1.5, 1.5]
+    assert (seen[0] == seen[0][:, :1]).all()
+    (filled,) = result.programs[0].instructions
+    assert (filled.pipe, filled.startup, filled.cycles) == (pipe, 20, cycles)
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_a_load_waits_for_what_is_filled(is_ordered):
+    def kernel():
+        a1, a2 = LocalTensor(half, TPosition.A1, 0, 256), LocalTensor(half, TPosition.A2, 0, 256)
+        Fill(a1, InitConstValueParams(1, 16))
+        if is_ordered:
+            after(HardEvent.MTE2_MTE1)
+        LoadData(a2, a1, LoadData2DParams())
+
+    assert found(launch(kernel, kind=KernelType.AIC_ONLY)) == ([] if is_ordered else [("RAW", "MTE2_MTE1")])
+
+
+@pytest.mark.parametrize(
+    ("tensor", "params", "message"),
+    [
+        (lambda: LocalTensor(half, TPosition.CO1, 0, 64), (1, 1), "it takes .* in L1, L0A or L0B"),
+        (lambda: LocalTensor(np.int8, TPosition.A1, 0, 64), (1, 1), "it takes int16, .* in L1, L0A or L0B"),
+        (lambda: LocalTensor(half, TPosition.A1, 0, 64), (32_768, 1), "repeat_times 32768; it is 0 to 32767"),
+        (lambda: LocalTensor(half, TPosition.A1, 0, 64), (1, 1, -1), "dst_gap -1; it is 0 to 32767"),
+        (lambda: LocalTensor(half, TPosition.A1, 0, 64), (1, 5), "it has 128 bytes, and these reach further"),
+        (lambda: LocalTensor(half, TPosition.A2, 32, 64), (1, 1), "it begins at a multiple of 512 bytes in L0A"),
+        (lambda: GlobalTensor(half), (1, 1), "these are for L1, L0A and L0B: give a size and a value"),
+    ],
+)
+def test_what_fill_refuses_on_a_cube_core(tensor, params, message):
+    with pytest.raises(KernelError, match=f"(?s){message}"):
+        launch(lambda: Fill(tensor(), InitConstValueParams(*params)), kind=KernelType.AIC_ONLY)
 
 
 @pytest.mark.parametrize("dtype", [half, single], ids=str)

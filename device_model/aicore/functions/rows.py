@@ -12,6 +12,7 @@ from device_model.aicore.core.names import BLOCK, HardEvent, RoundMode, TPositio
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
 from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.functions.scratch import temporary
+from device_model.aicore.moving.constants import InitConstValueParams, fill_local
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.vector.elementwise import FLOATS, Adds, Cast, typed
 from device_model.aicore.vector.fill import Copy, CopyRepeatParams, Duplicate
@@ -254,20 +255,32 @@ def Arange(dst: LocalTensor, first_value: float, diff_value: float, count: int) 
 # Fill
 
 
-def Fill(gm: GlobalTensor, size: int, value: float) -> None:
-    """Fill *size* elements of GM with a number (Ascend C: Fill), before the TPipe gives out buffers.
+def Fill(dst: GlobalTensor | LocalTensor, size: int | InitConstValueParams, value: float = 0) -> None:
+    """Fill a tensor with a number (Ascend C: Fill).
 
-    A Duplicate fills the start of the bytes of UB that no buffer has, and copies to GM follow it. What later uses these
-    bytes waits for MTE3. On a cube core it does nothing, as the vendor's does.
+    Elements of GM are filled before the TPipe gives out buffers. A Duplicate fills the start of the bytes of UB that no
+    buffer has, and copies to GM follow it. What later uses these bytes waits for MTE3. On a cube core this does
+    nothing, as the vendor's does.
+
+    A tensor in L1 is filled by MTE2, one in L0A or L0B by MTE1. Order these as copies and loads.
 
     Args:
-        gm: The tensor in GM: half, float, or an integer of 16 or 32 bits.
-        size: The number of elements.
-        value: The number, of the type of gm.
+        dst: In GM half, float, or an integer of 16 or 32 bits; in L1, L0A and L0B bfloat16, too.
+        size: The number of elements of GM; for the other tensors `InitConstValueParams`.
+        value: The number for GM, of the type of dst.
 
     Raises:
-        KernelError: A type, size or number is impossible, or UB has no bytes left.
+        KernelError: A type, size, number or place is impossible, or UB has no bytes left.
     """
+    if isinstance(size, InitConstValueParams):
+        if not isinstance(dst, LocalTensor):
+            raise KernelError(f"Fill of {dst!r} with {size}", "these are for L1, L0A and L0B: give a size and a value")
+        fill_local(dst, size._replace(init_value=typed("Fill", size.init_value, dst.dtype)))
+        return
+    _fill_gm(dst, size, value)
+
+
+def _fill_gm(gm: Any, size: int, value: float) -> None:
     types = ("uint16", "int16", "float16", "uint32", "int32", "float32")
     if not isinstance(gm, GlobalTensor) or gm.dtype.name not in types:
         raise KernelError(f"Fill of {gm!r}", f"it takes a GlobalTensor of {', '.join(types)}")
@@ -288,7 +301,7 @@ def Fill(gm: GlobalTensor, size: int, value: float) -> None:
         DataCopyPad(gm[start:], number, DataCopyExtParams(1, part * itemsize, 0, 0))
 
 
-InitGlobalMemory = Fill  # the older name
+InitGlobalMemory = InitConstValue = Fill  # older names
 
 
 def GetReduceRepeatSumSpr() -> float:

@@ -30,7 +30,6 @@ from device_model.aicore.core.program import Direction, Flow, Kind
 from device_model.aicore.core.tensors import NOWHERE, GlobalTensor, LocalTensor, int8, whole
 from device_model.kernel.findings import KernelError
 
-FB_BLOCK = 128  # bytes of a block in copies to FB
 Tensor = LocalTensor | GlobalTensor
 
 _S = Space
@@ -46,6 +45,7 @@ _PATHS: dict[tuple[Space, Space], tuple[Pipe, str]] = {
 }
 # Where a tensor must begin, in bytes.
 ALIGNMENT = {_S.UB: 32, _S.L1: 32, _S.L0A: 512, _S.L0B: 512, _S.L0C: 64, _S.BT: 64, _S.FB: 128}
+_TABLE_BLOCK = {_S.BT: 64, _S.FB: 128}  # bytes of a block in copies to the tables
 
 
 class DataCopyParams(NamedTuple):
@@ -53,10 +53,12 @@ class DataCopyParams(NamedTuple):
 
     Attributes:
         block_count: The number of blocks, 0 to 4095.
-        block_len: The length of a block in DataBlocks of 32 bytes, 0 to 65535; in copies to FB, in units of 128 bytes.
+        block_len: The length of a block in DataBlocks of 32 bytes, 0 to 65535. In copies to BT it is in units of 64
+            bytes of the source, in copies to FB of 128 bytes.
         src_gap: DataBlocks between the end of a block of the source and the start of the next one, 0 to 65535. In
-            copies to FB, DataBlocks from the start of a block to the start of the next one; 0 reads one block again.
-        dst_gap: The same in the destination; in copies to FB, in units of 128 bytes.
+            copies to BT and FB, DataBlocks from the start of a block to the start of the next one; 0 reads one block
+            again.
+        dst_gap: The same in the destination; in copies to BT in units of 64 bytes, in copies to FB of 128 bytes.
     """
 
     block_count: int = 1
@@ -143,7 +145,7 @@ def DataCopy(dst: Tensor, src: Tensor, params: int | DataCopyParams | Nd2NzParam
     earlier instructions of its pipe: order it with flags or queues. Copies of one pipe may finish in any order.
 
     Args:
-        dst: The tensor to write, of the type of *src*.
+        dst: The tensor to write, of the type of *src*; with `DataCopyParams` BT takes half as float, too.
         src: The tensor to read.
         params: A number of elements, rounded down to whole DataBlocks of 32 bytes; `DataCopyParams` for blocks with
             gaps; `Nd2NzParams` for row-major to fractal on the way from GM to L1; or `DataCopyCO12DstParams` from L0C
@@ -244,22 +246,30 @@ def _local_cycles(core: Core, src: Tensor, dst: Tensor, nbytes: int) -> int:
 
 def _copy_blocks(core: Core, dst: Tensor, src: Tensor, params: DataCopyParams) -> None:
     count, blocks, src_gap, dst_gap = _checked(params, block_count=4095, block_len=65535, src_gap=65535, dst_gap=65535)
-    if dst.dtype != src.dtype:
+    is_widened = dst.memory.space is _S.BT and (src.dtype.name, dst.dtype.name) == ("float16", "float32")
+    if dst.dtype != src.dtype and not is_widened:
         raise KernelError(f"DataCopy from {src!r} to {dst!r}: two types", "ReinterpretCast() one, or Cast()")
-    if dst.memory.space is _S.FB:
-        length = blocks * FB_BLOCK
-        source = _Rows(src, count, length, src_gap * BLOCK if count > 1 else length)
-        target = _Rows(dst, count, length, dst_gap * FB_BLOCK if count > 1 else length)
-        if count > 1 and target.stride < length:
-            raise KernelError(
-                f"DataCopy with {params} to {dst!r}",
-                "dst_gap must be at least block_len, so that blocks do not overlap",
-            )
-    else:
+    block = _TABLE_BLOCK.get(dst.memory.space)
+    if block is None:
         length = blocks * BLOCK
         source = _Rows(src, count, length, length + src_gap * BLOCK)
         target = _Rows(dst, count, length, length + dst_gap * BLOCK)
-    _copy_rows(core, "DataCopy", source, target)
+        _copy_rows(core, "DataCopy", source, target)
+        return
+    length = blocks * block
+    written = length * dst.dtype.itemsize // src.dtype.itemsize
+    source = _Rows(src, count, length, src_gap * BLOCK if count > 1 else length)
+    target = _Rows(dst, count, written, dst_gap * block if count > 1 else written)
+    if count > 1 and target.stride < written:
+        raise KernelError(
+            f"DataCopy with {params} to {dst!r}",
+            "dst_gap must be at least block_len, so that blocks do not overlap",
+        )
+
+    def widen() -> None:
+        target.view().view(dst.dtype)[:] = source.view().view(src.dtype)
+
+    _copy_rows(core, "DataCopy", source, target, widen if is_widened else None)
 
 
 def DataCopyPad(
