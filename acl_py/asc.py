@@ -137,6 +137,7 @@ from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ as REGIST_MATMUL_O
 from device_model.aicore.cube.matmul import Matmul as Matmul
 from device_model.aicore.cube.matmul_cube import DataCopyOutParams as DataCopyOutParams
 from device_model.aicore.cube.matmul_cube import MatmulCallBackFunc as MatmulCallBackFunc
+from device_model.aicore.cube.matmul_cube import MatmulPolicy as MatmulPolicy
 from device_model.aicore.cube.matmul_operands import CubeFormat as CubeFormat
 from device_model.aicore.cube.matmul_operands import MatmulType as MatmulType
 from device_model.aicore.cube.matmul_tiling import TCubeTiling as TCubeTiling
@@ -208,6 +209,8 @@ from device_model.aicore.functions.norms import DeepNorm as DeepNorm
 from device_model.aicore.functions.norms import GroupNorm as GroupNorm
 from device_model.aicore.functions.norms import GroupNormShape as GroupNormShape
 from device_model.aicore.functions.norms import LayerNorm as LayerNorm
+from device_model.aicore.functions.norms import Normalize as Normalize
+from device_model.aicore.functions.norms import NormalizePara as NormalizePara
 from device_model.aicore.functions.norms import RmsNorm as RmsNorm
 from device_model.aicore.functions.padding import Pad as Pad
 from device_model.aicore.functions.padding import PadParams as PadParams
@@ -260,6 +263,8 @@ from device_model.aicore.functions.softmax_results import AdjustSoftMaxRes as Ad
 from device_model.aicore.functions.softmax_results import LogSoftMax as LogSoftMax
 from device_model.aicore.functions.softmax_results import SoftmaxFlash as SoftmaxFlash
 from device_model.aicore.functions.softmax_results import SoftmaxGradFront as SoftmaxGradFront
+from device_model.aicore.functions.softmax_shifted import SoftmaxFlashV3 as SoftmaxFlashV3
+from device_model.aicore.functions.softmax_shifted import SoftMaxParams as SoftMaxParams
 from device_model.aicore.functions.sorting import Concat as Concat
 from device_model.aicore.functions.sorting import Extract as Extract
 from device_model.aicore.functions.sorting import GetSortLen as GetSortLen

@@ -401,6 +401,35 @@ def reads_a_sum_that_was_not_made(x: asc.In, y: asc.InOut, z: asc.InOut):
     asc.GetReduceRepeatSumSpr()  # here
 
 
+@planted(r"UNWRITTEN_OUT in block 0 \(AIC\): .*the argument y is Out.*; Fixpipe .* writes beside it, and 512 of 1024")
+@asc.kernel(kind=CUBE)
+def leaves_out_the_upper_half(x: asc.In, y: asc.Out, z: asc.InOut):
+    kinds = [asc.MatmulType(asc.TPosition.GM, asc.CubeFormat.ND, asc.half) for _ in range(3)]
+    mm = asc.Matmul(*kinds, policy=asc.MatmulPolicy.TRIAN_LOWER)
+    tiling = asc.multi_core_matmul_tiling(SPEC, 16, 32, 16, np.float16, cores=1, fix_split=(16, 16, 16))
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)
+    mm.SetTensorA(gm(x, asc.half))
+    mm.SetTensorB(gm(x, asc.half))
+    mm.IterateAll(gm(y, asc.half))  # here
+    mm.End()
+
+
+@planted(r"SoftmaxFlashV3 of 8 rows of 256 elements; .*src_k a multiple of 64, 512 or more")
+@asc.kernel
+def cuts_short_rows_into_eight_pieces(x: asc.In, y: asc.InOut, z: asc.InOut):
+    rows, state, factor = ub(asc.half, 0, 2_048), ub(asc.float32, 4_096, 64), ub(asc.half, 8_192, 128)
+    params = asc.SoftMaxParams(8, 256)
+    asc.SoftmaxFlashV3(rows, *[state] * 3, rows, factor, *[state] * 3, is_update=False, params=params)  # here
+
+
+@planted(r"Normalize with NormalizePara.*; input_mean has 8 elements, and needs 16")
+@asc.kernel
+def normalizes_more_rows_than_it_has_means_of(x: asc.In, y: asc.InOut, z: asc.InOut):
+    matrix, mean, row = filled(), filled(at=4_096, size=8), filled(at=8_192, size=16)
+    para = asc.NormalizePara(16, 16, 16)
+    asc.Normalize(ub(asc.float32, 16_384), row, mean, row, matrix, row, row, epsilon=1e-5, para=para)  # here
+
+
 @planted(r"IterateAll of 1 planes and 4 places from di_start_pos 0 and m_start_pos 13 on; the output has .* 16 places")
 @asc.kernel(kind=CUBE)
 def convolves_beyond_the_end(x: asc.In, y: asc.InOut, z: asc.InOut):

@@ -46,9 +46,11 @@ class Matmul(Product):
         c: The type of C: in GM or UB, or at CO1 in kernels on cube cores alone, which then empty L0C themselves.
         bias: The type of the bias, if there is one, in GM or UB.
         call_back: Functions that copy in place of the object.
+        policy: Which pieces of C are computed.
 
     Raises:
         KernelError: A position, or a pair of types, is impossible.
+        ValueError: *policy* is no MatmulPolicy.
     """
 
     def Init(self, pipe: TPipe, tiling: TCubeTiling, workspace: GlobalBuffer | None = None) -> None:
@@ -147,14 +149,15 @@ class Matmul(Product):
             self._check_c(local_c_matrix, Space.L0C)
             assert self._cube is not None
             column, row = divmod(self._index, down)
-            self._cube.compute_into(local_c_matrix, job, row, column, adds=en_partial_sum)
+            if job.has(row, column):
+                self._cube.compute_into(local_c_matrix, job, row, column, adds=en_partial_sum)
         return True
 
     def GetTensorC(self, dst: GlobalTensor | LocalTensor, en_atomic: int = 0, *, sequential: bool = False) -> None:
         """Store the current piece of C in GM or in UB (Ascend C: GetTensorC).
 
         A vector core waits until its cube core has stored the piece. The vector pipe may then use a piece in UB without
-        a flag.
+        a flag. For a piece that the policy leaves out nothing happens.
 
         Args:
             dst: In GM, the first element of this core's C, in which the piece goes to its place. In UB, the piece; its
@@ -170,6 +173,9 @@ class Matmul(Product):
         if self._job is None or self._index < 0:
             raise KernelError("GetTensorC without a piece", "call Iterate() first, and go on only while it is True")
         tiling = self._tiled
+        across, below = divmod(self._index, self._pieces[0])
+        if not self._job.has(below, across):
+            return
         if isinstance(dst, GlobalTensor):
             self._check_c(dst, Space.GM)
             if sequential and self._width_of_c:
@@ -190,7 +196,6 @@ class Matmul(Product):
         size = tiling.base_m * tiling.base_n
         start = self._index % WORKSPACE_TILES * size
         tile = self._workspace[start : start + size]
-        across, below = divmod(self._index, self._pieces[0])
         m = min(tiling.base_m, self._sizes[0] - below * tiling.base_m)
         row, count = tiling.base_n, m * tiling.base_n
         if self._width_of_c:

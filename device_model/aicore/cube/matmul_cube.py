@@ -12,6 +12,7 @@ piece leaves block by block while the next one is computed in its place.
 """
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +79,18 @@ class MatmulCallBackFunc(NamedTuple):
     copy_b1: Callable[..., None] | None = None
 
 
+class MatmulPolicy(Enum):
+    """Which pieces of C a Matmul computes and stores (Ascend C: MatmulPolicy).
+
+    A piece has base_m x base_n elements, and its row and column are counted in pieces of this core's C. Those that are
+    left out stay as they were.
+    """
+
+    NORMAL = 0  # all
+    TRIAN_UPPER = 1  # those on the diagonal and above it (TrianUpperMatmulPolicy)
+    TRIAN_LOWER = 2  # those on the diagonal and below it (TrianLowerMatmulPolicy)
+
+
 class Job(NamedTuple):
     """One product of one core: its number, its operands and its size, and what callbacks are told."""
 
@@ -93,6 +106,16 @@ class Job(NamedTuple):
     width: int = 0  # the columns of a fractal of C in NZ; 0 for C row by row
     sparse_index: GlobalTensor | None = None  # the indices of a sparse B, of *whole_n* columns
     whole_n: int = 0
+    policy: MatmulPolicy = MatmulPolicy.NORMAL
+
+    def has(self, row: int, column: int) -> bool:
+        """Return whether the piece of C at (*row*, *column*), counted in pieces, is computed."""
+        match self.policy:
+            case MatmulPolicy.TRIAN_UPPER:
+                return row <= column
+            case MatmulPolicy.TRIAN_LOWER:
+                return row >= column
+        return True
 
 
 class Cube:

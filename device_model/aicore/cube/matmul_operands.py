@@ -14,7 +14,7 @@ from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import BLOCK, HardEvent, Space, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, dtype_of
 from device_model.aicore.cube.matmul_chunks import Operand
-from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc
+from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc, MatmulPolicy
 from device_model.aicore.cube.matmul_tiling import TCubeTiling
 from device_model.aicore.cube.mmad import PRODUCTS, SIDE, k0
 from device_model.aicore.flags.sync import pass_flag
@@ -70,8 +70,10 @@ class Product:
         bias: MatmulType | None = None,
         *,
         call_back: MatmulCallBackFunc = _NO_CALL_BACK,
+        policy: MatmulPolicy = MatmulPolicy.NORMAL,
     ) -> None:
         self.a, self.b, self.c = a, b, c
+        self._policy = MatmulPolicy(policy)
         self._call_back = call_back
         self._info: tuple[Any, Any] = (None, None)  # what callbacks are told
         self.bias = bias
@@ -378,7 +380,7 @@ class Product:
             operands = self._operand("A"), self._operand("B")
             self._job = Job(
                 number, *operands, self._bias, self._quant, *self._sizes, self._info, self._width_of_c,
-                self._index_of_b, self._rows.org_n,
+                self._index_of_b, self._rows.org_n, self._policy,
             )  # fmt: skip
             self._index = -1
         return self._job

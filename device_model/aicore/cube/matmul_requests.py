@@ -80,8 +80,9 @@ def serve(core: Core, cube: Cube, vectors: int) -> None:
             if message.piece is not None and len(ahead) < cube.results:
                 down, across = cube.pieces(message.job)
                 following = message.piece + 1
-                if following < down * across:
-                    result = cube.compute(message.job, following % down, following // down)
+                column, row = divmod(following, down)
+                if following < down * across and message.job.has(row, column):
+                    result = cube.compute(message.job, row, column)
                     ahead[sub] = _Ahead(message.job, following, result)
     cube.close()
 
@@ -100,7 +101,9 @@ def compute(cube: Cube, message: Message) -> None:
     assert message.dst is not None
     down, across = cube.pieces(message.job)
     if message.piece is not None:
-        _store(cube, message, cube.compute(message.job, message.piece % down, message.piece // down))
+        column, row = divmod(message.piece, down)
+        if message.job.has(row, column):
+            _store(cube, message, cube.compute(message.job, row, column))
         return
     for index in range(down * across):
         at = place_of(cube.tiling, index, down, message.row, message.job.width)

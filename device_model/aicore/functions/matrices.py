@@ -158,6 +158,7 @@ def pieces_of_rows(
     matrices: int = 0,
     used: tuple[LocalTensor, ...] = (),
     stores: bool = True,
+    grain: int = 1,
 ) -> Iterator[Rowful]:
     """Yield the pieces of a matrix that fit the temporary buffer; y becomes a part of *dst* when the next is asked for.
 
@@ -172,12 +173,13 @@ def pieces_of_rows(
         matrices: How many floats for each element it takes from `rest`.
         used: Other tensors, which the buffer must not overlap.
         stores: Whether y becomes a part of *dst*; otherwise *dst* only says what type rows have.
+        grain: Of how many rows a piece is a multiple, but the last one.
     """
     buffer = temporary(name, tmp, dst, src, *used)
     narrow = dst.dtype == np.float16
     each_row = 4 + blocks * BLOCK + (LANES * 4 if size.n > LANES else 0) + (narrow + matrices) * size.k * 4
     room = buffer.nbytes - fixed - (blocks + 2) * BLOCK * WIDTH
-    rows = min(size.rows, MOST_ROWS, max(room // each_row, 1))
+    rows = min(size.rows, MOST_ROWS, max(room // each_row // grain * grain, grain))
     for start in range(0, size.rows, rows):
         count = min(rows, size.rows - start)
         rest = Rows(name, buffer)

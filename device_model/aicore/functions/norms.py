@@ -1,4 +1,4 @@
-"""RmsNorm, LayerNorm, DeepNorm and GroupNorm over the rows of a matrix.
+"""RmsNorm, LayerNorm, Normalize, DeepNorm and GroupNorm over the rows of a matrix.
 
 The tiling that Ascend C passes has no place here: the temporary buffer decides how many rows are computed at once.
 """
@@ -140,6 +140,81 @@ def _column(piece: Rowful, work: LocalTensor, out: LocalTensor, blocks: LocalTen
         brcb_first(blocks, narrow, count)
     # Only a reduction may write where no block begins: here of one number a row.
     WholeReduceSum(out[piece.start :], blocks, 1, count, 1, 1, 1)
+
+
+class NormalizePara(NamedTuple):
+    """The size of a matrix for Normalize (Ascend C: NormalizePara).
+
+    Attributes:
+        a_length: The number of rows.
+        r_length: The elements of a row that are used.
+        r_length_with_padding: From one row to the next, in elements; whole blocks of 32 bytes.
+    """
+
+    a_length: int
+    r_length: int
+    r_length_with_padding: int
+
+
+def Normalize(
+    output: LocalTensor,
+    output_rstd: LocalTensor,
+    input_mean: LocalTensor,
+    input_variance: LocalTensor,
+    input_x: LocalTensor,
+    gamma: LocalTensor | None,
+    beta: LocalTensor | None,
+    tmp: LocalTensor | None = None,
+    *,
+    epsilon: float,
+    para: NormalizePara,
+) -> None:
+    """Output = (x - mean) * rstd * gamma + beta, where the mean and variance of rows are known (Ascend C: Normalize).
+
+    Args:
+        output: The matrix to write, in UB: half or float. It is not input_x.
+        output_rstd: 1 / sqrt(variance + epsilon) of each row: float.
+        input_mean: The mean of each row: float.
+        input_variance: The variance of each row: float.
+        input_x: The matrix to read, of the type of output.
+        gamma: A factor for each column, of the type of output or float; None for none (isNoGamma).
+        beta: A summand for each column, of the type of gamma; None for none (isNoBeta).
+        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
+        epsilon: What is added to the variance.
+        para: The size of the matrix.
+
+    Raises:
+        KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
+    """
+    name = "Normalize"
+    rows, k, n = integer(para.a_length), integer(para.r_length_with_padding), integer(para.r_length)
+    size = checked(name, rows, k, n, output, input_x)
+    columns = [(role, row) for role, row in (("gamma", gamma), ("beta", beta)) if row is not None]
+    for role, row in columns:
+        check_type(name, role, row, tuple({output.dtype.name: None, "float32": None}))
+    states = {"output_rstd": output_rstd, "input_mean": input_mean, "input_variance": input_variance}
+    for role, column in states.items():
+        check_type(name, role, column, ("float32",))
+    for role, tensor, needed in (
+        *((role, row, size.n) for role, row in columns),
+        *((role, column, size.rows) for role, column in states.items()),
+    ):
+        if tensor.size < needed:
+            raise KernelError(f"{name} with {para}", f"{role} has {tensor.size} elements, and needs {needed}")
+    if len({row.dtype for _, row in columns}) > 1:
+        raise KernelError(f"{name} with gamma {gamma!r} and beta {beta!r}", "both are of one type")
+    Adds(output_rstd, input_variance, epsilon, size.rows)
+    Rsqrt(output_rstd, output_rstd, size.rows)
+    used = (*states.values(), *(row for _, row in columns))
+    # A Brcb reads from whole blocks on: of 8 rows.
+    for piece in pieces_of_rows(name, tmp, output, input_x, size, 2, fixed=8 * size.k, used=used, grain=GROUP):
+        for blocks, column, op, source in zip(
+            piece.blocks, (input_mean, output_rstd), (Sub, Mul), (piece.x, piece.y), strict=True
+        ):
+            brcb_first(blocks, column[piece.start :], piece.size.rows)
+            rowwise(op, piece.y, source, blocks, piece.size, 1)
+        for (_, row), op in zip(columns, (Mul, Add) if gamma is not None else (Add,), strict=False):
+            rowwise(op, piece.y, piece.y, piece.wide(row, size.n), piece.size, 0)
 
 
 def DeepNorm(

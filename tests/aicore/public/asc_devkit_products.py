@@ -1,5 +1,7 @@
 """Kernels after folders of asc-devkit's examples that multiply matrices: with instructions of the cube, and Matmul."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from acl_py import asc
@@ -154,6 +156,40 @@ def matmul_quant(a: asc.In, b: asc.In, bias: asc.In, scale: asc.In, c: asc.Out, 
         mm.SetTensorB(gm(b, asc.int8, column), False)
         mm.SetBias(gm(bias, asc.int32, column))
         mm.IterateAll(gm(c, asc.half, row * tiling.n + column))
+    mm.End()
+
+
+def _triangle_data(rng):
+    a, b, c = factors(rng, 126, 125, 48)
+    bias = rng.normal(size=125).astype(FLOAT)
+    tiling = asc.multi_core_matmul_tiling(SPEC, 126, 125, 48, HALF, cores=4, is_bias=True, fix_split=(16, 32, 48))
+    tiling = replace(tiling, single_core_m=64, single_core_n=64)
+    row, column = np.indices(c.shape)
+    # Blocks below the diagonal are left out, and within those on it pieces of 16 x 32.
+    left = (row // 64 > column // 64) | ((row // 64 == column // 64) & (row % 64 // 16 > column % 64 // 32))
+    return Data(
+        {"a": a, "b": b, "bias": bias, "c": np.full(c.shape, 7, FLOAT), "tiling": tiling},
+        {"c": np.where(left, 7, c + bias).astype(FLOAT)},
+    )
+
+
+@follows(f"{EXAMPLES}/04_advanced_api/00_matmul/matmul_triangle", _triangle_data, blocks=4, tolerance=1e-3)
+@asc.kernel(kind=CUBE)
+def matmul_triangle(a: asc.In, b: asc.In, bias: asc.In, c: asc.InOut, tiling: asc.TCubeTiling):
+    """The upper triangle of C: cores on the diagonal have a policy, those above it none, and those below do nothing."""
+    kinds = of(asc.half), of(asc.half), of(asc.float32), of(asc.float32)
+    down, right = asc.GetBlockIdx() % tiling.blocks_m, asc.GetBlockIdx() // tiling.blocks_m
+    policy = asc.MatmulPolicy.TRIAN_UPPER if down == right else asc.MatmulPolicy.NORMAL
+    mm = asc.Matmul(*kinds, policy=policy)
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)
+    if down > right:
+        return
+    row, column, m, n = tiling.part(asc.GetBlockIdx())
+    mm.SetTail(m, n, tiling.single_core_k)
+    mm.SetTensorA(gm(a, asc.half, row * tiling.ka))
+    mm.SetTensorB(gm(b, asc.half, column))
+    mm.SetBias(gm(bias, asc.float32, column))
+    mm.IterateAll(gm(c, asc.float32, row * tiling.n + column))
     mm.End()
 
 
