@@ -144,7 +144,8 @@ def run_beside(
     They share HBM, the L2 and the lines that several cores read, and a core that two of them want runs the blocks of
     the first one first. An array that several get is one allocation. Each kernel finds what those before it in
     *launches* have computed, and no order between accesses of two launches is checked. A GetValue() of GM sees a word
-    of another launch when that has written it back with DataCacheCleanAndInvalid(), and waits until then.
+    of another launch when that has written it back with DataCacheCleanAndInvalid(), and waits until then. So does
+    ReadGmByPassDCache(), also for a word of WriteGmByPassDCache().
 
     Args:
         launches: The kernels.

@@ -104,6 +104,8 @@ BARRIERS = [
     (lambda w: GroupBarrier(w, 1, 3), 0, "GroupBarrier of 1 and 3 cores.*1 to 2 vector cores"),
     (lambda w: GroupBarrier(w[32:], 1, 1), 0, "give it 512 bytes in GM from a multiple of 512 on"),
     (lambda w: GroupBarrier(w, 2, 2), 1, "that is not zero.*fill it with zeros"),
+    (lambda w: (GroupBarrier(w, 1, 1), GroupBarrier(w, 1, 1)), 0, "which the one at .* has, too.*that object again"),
+    (lambda w: (GroupBarrier(w, 2, 2), GroupBarrier(w[512:], 1, 1)), 0, "which the one at .* has, too"),
     (lambda w: GroupBarrier(w, 1, 1).Arrive(1), 0, r"Arrive\(1\) of .*numbers 0 to 0"),
     (lambda w: GroupBarrier(w, 1, 1).Wait(-1), 0, r"Wait\(-1\) of .*numbers 0 to 0"),
 ]

@@ -419,3 +419,20 @@ def test_ub_without_room_in_gm_is_refused():
 
     with pytest.raises(KernelError, match=r"without a workspace.*workspace_bytes\(..., a=float16\)"):
         launch(kernel, np.zeros(8, half), kind=MIX)
+
+
+def test_a_batch_in_ub_is_refused():
+    tiling = multi_core_matmul_tiling(SPEC, 16, 16, 16, half, cores=1)
+
+    def kernel(b, c, workspace):
+        mm = Matmul(MatmulType(TPosition.VECOUT, ND, half), MatmulType(GM, ND, half), MatmulType(GM, ND, single))
+        if REGIST_MATMUL_OBJ(TPipe(), workspace, mm, tiling):
+            return
+        mm.SetTensorA(LocalTensor(half, TPosition.VECOUT, 0, 2 * 256))
+        mm.SetTensorB(GlobalTensor(half).SetGlobalBuffer(b))
+        mm.IterateBatch(GlobalTensor(single).SetGlobalBuffer(c), 2, 2)
+
+    arrays = np.zeros((2, 16, 16), half), np.zeros((2, 16, 16), single)
+    workspace = np.zeros(tiling.workspace_bytes(2, a=half), np.uint8)
+    with pytest.raises(KernelError, match=r"IterateBatch of 2 A in UB; .*one matrix from UB: give a batch in GM"):
+        launch(kernel, *arrays, workspace, kind=MIX)

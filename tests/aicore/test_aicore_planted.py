@@ -430,6 +430,18 @@ def normalizes_more_rows_than_it_has_means_of(x: asc.In, y: asc.InOut, z: asc.In
     asc.Normalize(ub(asc.float32, 16_384), row, mean, row, matrix, row, row, epsilon=1e-5, para=para)  # here
 
 
+@planted(r"GroupBarrier with a workspace .*, which the one at .* has, too; the messages of the first one are there")
+@asc.kernel
+def makes_a_barrier_in_each_round(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.TPipe()
+    asc.Fill(gm(y), 256, 0.0)
+    workspace = gm(y).GetPhyAddr()
+    for _ in range(2):
+        barrier = asc.GroupBarrier(workspace, 1, 1)  # here
+        barrier.Arrive(0)
+        barrier.Wait(0)
+
+
 @planted(r"IterateAll of 1 planes and 4 places from di_start_pos 0 and m_start_pos 13 on; the output has .* 16 places")
 @asc.kernel(kind=CUBE)
 def convolves_beyond_the_end(x: asc.In, y: asc.InOut, z: asc.InOut):

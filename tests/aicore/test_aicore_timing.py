@@ -12,6 +12,7 @@ from device_model.aicore.core.memories import LocalMemory
 from device_model.aicore.core.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.program import Instruction, Kind
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32, half
+from device_model.aicore.flags.bypass import DataSyncBarrier, MemDsbT, ReadGmByPassDCache, WriteGmByPassDCache
 from device_model.aicore.flags.queues import TBuf
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
@@ -25,6 +26,7 @@ from device_model.aicore.moving.copies import (
 from device_model.aicore.runner import Beside, run_beside
 from device_model.aicore.timing.l2 import Cache
 from device_model.aicore.vector.elementwise import Add, Exp
+from device_model.kernel.findings import KernelHangError
 from device_model.profile import load
 
 # No noise from far cores or a loaded memory, unless a test asks for it; 1 GHz, so that a nanosecond is a cycle.
@@ -344,6 +346,33 @@ def test_a_launch_sees_a_flag_in_memory_when_the_launch_beside_it_has_set_it():
     assert seen == pytest.approx(flushed + SPEC.cross_core + SPEC.flag_issue + SPEC.get_value)
     flushed, seen = looked(16)  # another line
     assert seen < flushed
+
+
+def test_a_launch_polls_past_the_data_cache_what_the_launch_beside_it_has_written():
+    x, flags = np.zeros(MB, half), np.zeros(32, np.int32)
+
+    def sets(x, flags):
+        DataCopy(ub(0, 65536), GlobalTensor(half).SetGlobalBuffer(x), 65536)
+        DataSyncBarrier(MemDsbT.DDR)
+        WriteGmByPassDCache(flags, 1)
+
+    def polls(place, flags):
+        while ReadGmByPassDCache(flags[place:]) != 1:
+            pass
+
+    def looked(place):
+        """When the flag was written, and when the look at *place* ended."""
+        flags[:] = 0
+        flags[16] = 1  # in another line, which nobody writes
+        writer, reader = run_beside([Beside(sets, 1, (x, flags)), Beside(polls, 2, (place, flags))], SPEC)
+        return writer.programs[0].instructions[-1].end, reader.programs[1].instructions[-1].end
+
+    written, seen = looked(0)
+    assert seen == pytest.approx(written + SPEC.cross_core + SPEC.flag_issue)
+    written, seen = looked(16)
+    assert seen < written
+    with pytest.raises(KernelHangError, match="waits for a write that does not come"):
+        looked(1)
 
 
 def test_launches_of_mixed_blocks_do_not_run_side_by_side():

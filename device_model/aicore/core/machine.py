@@ -235,7 +235,7 @@ class Core:
     def scalar_read(self, tensor: Any, index: int, at: int) -> Any:
         """Read the element at byte *at* with the scalar pipe."""
         if type(tensor.memory) is GlobalMemory and tensor.memory.flushed:
-            self._see(tensor.memory, at // LINE)
+            self.see("GetValue", tensor.memory, at // LINE)
         values: list[Any] = []
         self.issue(
             Pipe.S,
@@ -248,15 +248,15 @@ class Core:
         )
         return values[0] if self.values else Unknown(f"GetValue({index}) of {tensor!r} at {self.site()}")
 
-    def _see(self, memory: GlobalMemory, line: int) -> None:
-        """Wait for what another launch has written to *line*: a value is not seen before it is there.
+    def see(self, name: str, memory: GlobalMemory, line: int) -> None:
+        """Let *name* wait for what another launch has written to *line*: a value is not seen before it is there.
 
         A launch beside this one has computed everything, so a kernel that polls GM sees at its first look what the last
         look would see on a card.
         """
         flushed, by = memory.flushed.get(line, (None, None))
         if flushed is not None and by is not self.crossing:
-            self.note(Pipe.S, Kind.CROSS_WAIT, "GetValue", (flushed,))
+            self.note(Pipe.S, Kind.CROSS_WAIT, name, (flushed,))
 
     def scalar_write(self, tensor: Any, index: int, at: int, value: Any) -> None:
         """Write the element at byte *at* with the scalar pipe."""

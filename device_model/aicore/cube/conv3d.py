@@ -24,7 +24,7 @@ from device_model.aicore.cube.conv3d_part import Part, Rows
 from device_model.aicore.cube.conv3d_tiling import C0, TConv3DApiTiling
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode
 from device_model.aicore.cube.im2col import LoadData3DParamsV2
-from device_model.aicore.cube.loads import MAX_REPEATS, LoadData, LoadData2DParams
+from device_model.aicore.cube.loads import LoadData, LoadData2DParams, repeats_of
 from device_model.aicore.cube.mmad import SIDE, Mmad, MmadParams, cube_unit, fractals
 from device_model.aicore.cube.slots import Slot, buffer, find, slots
 from device_model.aicore.flags.tpipe import GetTPipePtr
@@ -443,8 +443,7 @@ class Conv3D:
         begin = (k - chunk.plane * tiling.plane_k) // C0 * across + (left - chunk.left) // SIDE
         rows = depth // C0
         if across == columns:
-            for start in range(0, rows * columns, MAX_REPEATS):
-                count = min(MAX_REPEATS, rows * columns - start)
+            for start, count in repeats_of(rows * columns):
                 LoadData(b2[start * SIDE * C0 :], slot.tensor, LoadData2DParams(begin + start, count))
             return
         for row in range(rows):

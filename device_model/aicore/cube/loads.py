@@ -1,6 +1,6 @@
 """Loads from L1 to L0A and L0B: LoadData, fractal by fractal, and LoadDataWithTranspose. Both run on MTE1."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from operator import index as integer
 from typing import NamedTuple
@@ -19,6 +19,12 @@ from device_model.kernel.findings import KernelError
 
 MAX_REPEATS = 255
 MOST_PIXELS = 32767  # of an image, down and across
+
+
+def repeats_of(count: int) -> Iterator[tuple[int, int]]:
+    """Yield the first of *count* fractals, and the number of them, of each LoadData that brings them."""
+    for start in range(0, count, MAX_REPEATS):
+        yield start, min(MAX_REPEATS, count - start)
 
 
 class LoadData2DParams(NamedTuple):

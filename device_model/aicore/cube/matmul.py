@@ -278,7 +278,8 @@ class Matmul(Product):
             sync: Whether to wait; otherwise WaitIterateBatch does.
 
         Raises:
-            KernelError: A number is impossible, A or B is not set, B is sparse, or *dst* is not of C's type and place.
+            KernelError: A number is impossible, A or B is not set, B is sparse, several A or B are in UB, or *dst* is
+                not of C's type and place.
         """
         if batch_a is not None or batch_b is not None:
             self.SetBatchNum(1 if batch_a is None else batch_a, 1 if batch_b is None else batch_b)
@@ -288,6 +289,12 @@ class Matmul(Product):
             raise KernelError(
                 "IterateBatch with a sparse B", "each B has indices: call SetSparseIndex() and IterateAll() for each"
             )
+        for name, type_, count in zip("AB", (self.a, self.b), self._batches, strict=True):
+            if count > 1 and type_.position.space is Space.UB:
+                raise KernelError(
+                    f"IterateBatch of {count} {name} in UB",
+                    f"SetTensor{name}() takes one matrix from UB: give a batch in GM, or call IterateAll() for each",
+                )
         rows, atomic = self._rows, checked_atomic(en_atomic)
         elements = {
             name: self._stored(name, is_trans=is_trans).elements for name, (_, is_trans) in self._operands.items()

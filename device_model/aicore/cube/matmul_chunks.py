@@ -11,11 +11,11 @@ from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.packed import elements_in
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.loads import (
-    MAX_REPEATS,
     LoadData,
     LoadData2DParams,
     LoadData2dTransposeParams,
     LoadDataWithTranspose,
+    repeats_of,
 )
 from device_model.aicore.cube.mmad import FRACTAL, SIDE, fractals, k0
 from device_model.aicore.cube.sparse import INDEX_FRACTAL, LoadDataWithSparse
@@ -105,9 +105,8 @@ def copy_indices(
 
 def load_sparse_b(chunk: Chunk, indices: LocalTensor, b2: LocalTensor, n: int, k: int, first: int) -> None:
     """Load a piece of a sparse B and its indices; *k* and *first* count what is left of B."""
-    count = fractals(n) * fractals(k, k0(b2.dtype))
-    for start in range(0, count, MAX_REPEATS):
-        params = LoadData2DParams(chunk.number(0, first) + start, min(MAX_REPEATS, count - start))
+    for start, count in repeats_of(fractals(n) * fractals(k, k0(b2.dtype))):
+        params = LoadData2DParams(chunk.number(0, first) + start, count)
         LoadDataWithSparse(b2[start * FRACTAL :], chunk.tensor, indices, params)
 
 
@@ -143,8 +142,7 @@ def load_b(chunk: Chunk, b2: LocalTensor, n: int, k: int, first: int, *, is_tran
     b1 = chunk.tensor
     if is_transposed:
         if chunk.high == columns:  # columns of fractals follow each other
-            for start in range(0, depth * columns, MAX_REPEATS):
-                count = min(MAX_REPEATS, depth * columns - start)
+            for start, count in repeats_of(depth * columns):
                 LoadData(b2[start * size :], b1, LoadData2DParams(chunk.number(0, first) + start, count))
         else:
             for row in range(depth):

@@ -100,10 +100,10 @@ def ReadGmByPassDCache(addr: GlobalBuffer) -> Any:
     """Read an integer from GM past the data cache (Ascend C: ReadGmByPassDCache), on the scalar pipe.
 
     A core that reads the same place again, and meanwhile has issued only such reads, waits until another core writes to
-    any place.
+    any place. What a launch beside this one has written is seen when it is there (`runner.run_beside`).
 
     Args:
-        addr: The place; its type is that of the integer.
+        addr: As for WriteGmByPassDCache.
 
     Returns:
         The integer.
@@ -129,6 +129,7 @@ def ReadGmByPassDCache(addr: GlobalBuffer) -> Any:
                 "all other cores have ended or wait: let one of them call WriteGmByPassDCache() on this place",
             )
     number = len(core.instructions)
+    core.see("ReadGmByPassDCache", addr.memory, at // LINE)
     if writes:
         token: Token = writes[-1]
         if token.sets[0].core != core.index:

@@ -39,7 +39,8 @@ class GroupBarrier:
 
     Cores of the first group call Arrive, those of the second one Wait; a core of both calls Arrive and then Wait. In a
     loop, the first group goes on when all of the second one have passed the round before. On cube cores nothing
-    happens. On a card the last 1,600 bytes of the UB hold messages, so leave them.
+    happens. On a card the last 1,600 bytes of the UB hold messages, so leave them. Make one object for a workspace:
+    what it has said stays there, and another one would begin to count again.
 
     Args:
         group_workspace: The same bytes of GM for all these cores, from a multiple of 512 on, and zero before the
@@ -49,7 +50,8 @@ class GroupBarrier:
         pipe_mode: The pipe that sends messages.
 
     Raises:
-        KernelError: A group is empty or larger than the launch, or the workspace too small, not aligned or not zero.
+        KernelError: A group is empty or larger than the launch, or the workspace too small, not aligned, not zero, or
+            that of another object of this core.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class GroupBarrier:
                 f"a group has 1 to {most} vector cores of this launch, and the mode is PipeMode.MTE3_MODE",
             )
         _check_clear("GroupBarrier", core, group_workspace, BARRIER_LINE, self.GetWorkspaceLen())
+        self._check_own(core, group_workspace)
         key = ("GroupBarrier", group_workspace.memory.key, group_workspace.address)
         mail = core.crossing.mail.setdefault(key, deque())
         if not mail:
@@ -78,6 +81,18 @@ class GroupBarrier:
 
     def __repr__(self) -> str:
         return f"<GroupBarrier of {self._sizes[0]} and {self._sizes[1]} cores, round {self._round}>"
+
+    def _check_own(self, core: Core, workspace: GlobalBuffer) -> None:
+        """Raise KernelError if another object of *core* has some of these bytes."""
+        start, stop = workspace.address, workspace.address + self.GetWorkspaceLen()
+        taken = core.crossing.mail.setdefault(("workspaces of GroupBarrier", core.index), deque())
+        for key, first, last, site in taken:
+            if key == workspace.memory.key and start < last and first < stop:
+                raise KernelError(
+                    f"GroupBarrier with a workspace {workspace!r}, which the one at {site} has, too",
+                    "the messages of the first one are there: use that object again, or give other bytes",
+                )
+        taken.append((workspace.memory.key, start, stop, core.site()))
 
     def GetWorkspaceLen(self) -> int:
         """Return the bytes of the workspace (Ascend C: GetWorkspaceLen)."""
