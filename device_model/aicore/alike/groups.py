@@ -23,7 +23,7 @@ from device_model.aicore.core.program import Flow, Instruction
 RunBlock = Callable[[Core, Callable[[], object]], None]
 LEAST_BLOCKS = 8  # of a launch: with fewer, a record that fails costs too much
 _LEAST = 2  # blocks of a group
-_BLOCKS_OF_A_RECORD = 4  # a launch makes at most one record for so many blocks
+_BLOCKS_OF_A_FAILURE = 4  # in a launch at most one record for so many blocks may lead to nothing
 
 
 class Group:
@@ -164,13 +164,15 @@ def groups_of(
     if not is_possible or not judge.is_plain(kernel):
         return {}
     found: dict[int, Callable[[Callable[[], None]], None]] = {}
-    parts, left = [list(cores)], len(cores) // _BLOCKS_OF_A_RECORD
+    parts, left = [list(cores)], len(cores) // _BLOCKS_OF_A_FAILURE
     while parts and left:
-        part, left = parts.pop(), left - 1
+        part = parts.pop()
         blocks = Blocks(len(part))
         recorder = Recorder(part, blocks)
         with own_range(judge.loops.values()):
             is_whole = _record(recorder, partial(run_block, recorder, kernel))
+        if not is_whole:
+            left -= 1
         if blocks.answers is not None:
             parts += _divided(part, blocks.answers)
         elif is_whole:

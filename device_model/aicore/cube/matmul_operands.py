@@ -390,7 +390,7 @@ class Product:
         stored = self._stored(name, is_trans=is_trans)
         if stored.is_nz:
             self._check_pieces(name, is_trans=is_trans)
-        if stored.elements > tensor.size and (self.a if name == "A" else self.b).position.space is not Space.GM:
+        if (self.a if name == "A" else self.b).position.space is not Space.GM and stored.elements > tensor.size:
             raise KernelError(
                 f"{self!r}: {name} has {tensor.size} elements, and this core's part of it {stored.elements}",
                 "call SetSingleShape() or SetTail() before SetTensorA() and SetTensorB()",
