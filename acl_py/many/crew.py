@@ -5,13 +5,15 @@ time, and a point whose worker dies once more is given up. So is a point that an
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from dataclasses import dataclass
 from itertools import islice
 from platform import node
+from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
+from acl_py.many.batches import batches_of, error_of
 from device_model.engines.workers import default_workers
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ Lost = Callable[[Any, str], Any]  # makes the answer for a point that was given 
 Placed = tuple[int, Any]  # a point and its place
 
 _AHEAD = 4  # points in flight for each worker, so that none waits for the next one
-_OF_OTHERS = 256  # in flight in an executor of the caller, whose workers are not known
+_OF_OTHERS = 256  # in flight in an executor of the caller whose workers are not known
 _DIED = (
     "its worker has died twice: it was ended from outside, had no memory left, or runs a script that makes workers "
     'outside of `if __name__ == "__main__":`'
@@ -122,14 +124,14 @@ class Crew:
     """Runs functions at many points, in *workers* processes or in *executor*, until it is closed.
 
     One worker is this process. No executor and no number of workers: one for each processor. In an executor at most
-    *ahead* points are in flight.
+    *ahead* points are in flight; None: as many as it needs. One of Dask gets them in batches.
 
     Raises:
         ValueError: *workers* is below 1, or there is an executor, too.
     """
 
     def __init__(
-        self, executor: Executor | None = None, workers: int | None = None, *, ahead: int = _OF_OTHERS
+        self, executor: Executor | None = None, workers: int | None = None, *, ahead: int | None = None
     ) -> None:
         if workers is not None and workers < 1:
             raise ValueError(f"workers must be 1 or more, not {workers}")
@@ -138,8 +140,9 @@ class Crew:
         self.workers = workers or default_workers()
         self.is_here = executor is None and self.workers == 1
         self.has_pool = executor is None  # of its own
-        self.ahead = _AHEAD * self.workers if executor is None else ahead
+        self._ahead = ahead
         self._executor = executor
+        self._batches = batches_of(executor)
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Self:
@@ -157,6 +160,15 @@ class Crew:
 
             stop(self._pool)
             self._pool = None
+        if self._batches is not None:
+            self._batches.close()
+
+    @property
+    def ahead(self) -> int:
+        """How many points may be in flight."""
+        if self.has_pool:
+            return _AHEAD * self.workers
+        return self._ahead or (_OF_OTHERS if self._batches is None else self._batches.ahead)
 
     def begin(self, task: Task, point: Any) -> "Future[Any]":
         """Begin a run. Where the pool is broken, the future fails.
@@ -164,6 +176,8 @@ class Crew:
         Raises:
             BrokenExecutor: The caller's executor takes no more work.
         """
+        if self._batches is not None:
+            return self._batches.submit(task, point)
         if self._executor is not None:
             return self._executor.submit(task, point)
         if self._pool is None:
@@ -176,6 +190,13 @@ class Crew:
             failed: Future[Any] = Future()
             failed.set_exception(error)
             return failed
+
+    def cancel(self, futures: "Iterable[Future[Any]]") -> None:
+        """Do without what has not begun of the runs of *futures*."""
+        for future in futures:
+            future.cancel()
+        if self._batches is not None:
+            self._batches.drop()
 
     def in_order(
         self, function: Callable[[Point], Answer], points: Iterable[Point], lost: Lost = raise_lost
@@ -230,18 +251,20 @@ class _Flight:
         self._task = task
         self._lost = lost
         self._flying: dict[Future[Any], Placed] = {}
+        self._landed: SimpleQueue[Future[Any]] = SimpleQueue()  # of those in flight, the ones that have ended
         self._given_up: list[Placed] = []  # by an executor, and not tried again yet
 
     def fill(self, source: Iterator[Placed]) -> bool:
         """Begin runs at further points, if there is room for them; return whether there is anything to wait for."""
-        for place, point in islice(source, self._crew.ahead - len(self._flying)):
-            self._flying[self._crew.begin(self._task, point)] = place, point
+        for place, point in islice(source, max(self._crew.ahead - len(self._flying), 0)):
+            future = self._crew.begin(self._task, point)
+            self._flying[future] = place, point
+            future.add_done_callback(self._landed.put)
         return bool(self._flying or self._given_up)
 
     def cancel(self) -> None:
         """Do without what has not begun."""
-        for future in self._flying:
-            future.cancel()
+        self._crew.cancel(self._flying)
 
     def land(self) -> Iterator[tuple[int, Ended]]:
         """Wait until a run has ended, and yield places with what came of them.
@@ -255,7 +278,7 @@ class _Flight:
             return
         suspects = []
         for future in sorted(self._ended(), key=self._flying.__getitem__):
-            placed, error = self._flying.pop(future), _error_of(future)
+            placed, error = self._flying.pop(future), error_of(future)
             if error is None:
                 yield placed[0], future.result()
             elif not isinstance(error, BrokenExecutor):
@@ -266,10 +289,13 @@ class _Flight:
                 raise error
         yield from self._one_by_one(suspects)
 
-    def _ended(self) -> "set[Future[Any]]":
-        ended = wait(self._flying, return_when=FIRST_COMPLETED).done
-        if self._crew.has_pool and any(isinstance(_error_of(future), BrokenExecutor) for future in ended):
-            ended = wait(self._flying).done  # all that is in a broken pool fails, or has just ended
+    def _ended(self) -> "list[Future[Any]]":
+        """Wait until a run has ended; return all that have."""
+        ended = [self._landed.get()]
+        ended += [self._landed.get() for _ in range(self._landed.qsize())]
+        if self._crew.has_pool and any(isinstance(error_of(future), BrokenExecutor) for future in ended):
+            # All that is in a broken pool fails, or has just ended.
+            ended += [self._landed.get() for _ in range(len(self._flying) - len(ended))]
             self._crew.close()
         return ended
 
@@ -291,10 +317,6 @@ class _Flight:
         except (Exception, CancelledError) as error:
             return GivenUp(point, f"the worker: {type(error).__name__}: {error}", self._lost)
         return ended
-
-
-def _error_of(future: "Future[Any]") -> BaseException | None:
-    return CancelledError() if future.cancelled() else future.exception()
 
 
 def _version() -> str:

@@ -45,24 +45,9 @@ def test_what_a_function_raises_comes_out_in_its_turn(threads):
             next(answers)
 
 
-class Growing:
-    """Yields 2 first, and further numbers only once it was told so."""
-
-    def __init__(self):
-        self.left = [2]
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        if not self.left:
-            raise StopIteration
-        return self.left.pop(0)
-
-
 @pytest.mark.parametrize("threads", [None, 3])
 def test_points_may_depend_on_answers(threads):
-    points, seen = Growing(), []
+    points, seen = many.Growing(), []
     with ThreadPoolExecutor(threads) as executor:
         for answer in (Crew(executor) if threads else Crew(workers=1)).in_order(many.half, points):
             seen.append(answer)
@@ -74,7 +59,7 @@ def test_points_may_depend_on_answers(threads):
 def test_a_worker_of_another_version_is_refused_by_name(monkeypatch):
     monkeypatch.setattr("acl_py.many.crew.node", lambda: "far.example")
     with ThreadPoolExecutor(1) as executor:
-        answers = Crew(executor).in_order(many.half, Growing())
+        answers = Crew(executor).in_order(many.half, many.Growing())
         submit = executor.submit
 
         def elsewhere(job, point):

@@ -251,11 +251,13 @@ def test_a_point_that_an_executor_gives_up_runs_again_alone():
 
 
 @pytest.fixture
-def dask_executor():
-    """An executor of a cluster of two processes on this machine."""
+def dask_executor(request):
+    """An executor of a cluster of two processes on this machine. The parameter: how often Dask tries the task of a dead
+    worker again.
+    """
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
     options = {
-        "distributed.scheduler.allowed-failures": 0,  # a point that ends its worker is for the crew to try again
+        "distributed.scheduler.allowed-failures": request.param,
         "distributed.deploy.lost-worker-timeout": "300 s",  # on a busy machine a new worker takes a while
     }
     workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
@@ -268,18 +270,24 @@ def dask_executor():
 
 
 @pytest.mark.slow
-def test_a_dask_cluster_gives_the_same_table_and_a_point_that_kills_its_worker_runs_twice(dask_executor, tmp_path):
+@pytest.mark.parametrize(
+    ("dask_executor", "kind"), [(0, "KilledWorker"), (3, "WorkerDiedError")], indirect=["dask_executor"]
+)
+def test_a_dask_cluster_gives_the_same_table_and_a_point_that_kills_its_worker_runs_twice(
+    dask_executor, kind, tmp_path
+):
     alone = acl_py.sweep(programs.chunks, GRID, workers=1)
     assert acl_py.sweep(programs.chunks, GRID, executor=dask_executor) == alone
     log = tmp_path / "log"
     result = acl_py.sweep(programs.kills, {"number": range(12), "log": str(log)}, executor=dask_executor)
-    errors = [row.error.partition("worker: KilledWorker: ") for row in result]
-    assert [error[1] for error in errors] == ["", "", "", "worker: KilledWorker: ", *[""] * 8], errors
+    errors = [row.error.partition(f"worker: {kind}: ") for row in result]
+    assert [error[1] for error in errors] == ["", "", "", f"worker: {kind}: ", *[""] * 8], errors
     assert [row.returned for row in result] == [0, 1, 2, None, *range(4, 12)]
     assert lines(log).count("3") == 2
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dask_executor", [3], indirect=True)
 def test_a_worker_that_the_test_kills_costs_its_point_only(dask_executor, tmp_path):
     log, marker, store = tmp_path / "log", tmp_path / "marker", tmp_path / "store.jsonl"
     grid = {"number": range(200), "log": str(log), "marker": str(marker)}
