@@ -527,6 +527,25 @@ def test_lines_of_the_l2_that_several_cores_read_come_more_slowly_to_l1():
         assert took(shared) == pytest.approx(HIT + 32768 / SPEC.l1_shared_read_gbps)
 
 
+def test_rows_that_begin_inside_a_sector_or_a_block_come_to_l1_no_faster_than_from_hbm():
+    strides = [1024, 1024 + 64, 1024 + 32, 1024 + 8, 1024 + 1]  # lines; and a sector, half of one, half a block, a half
+
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        DataCopy(LocalTensor(half, TPosition.A1, 0, 32768), x, 32768)  # now all rows are in the L2
+        for stride in strides:
+            PipeBarrier(Pipe.MTE2)
+            to_l1(x, 0, 16, 256, stride)
+
+    _, *hits = copies(played(kernel, np.zeros(MB, half), kind=KernelType.AIC_ONLY))
+    # Of 16 rows of a line: requests of 256 bytes of those that begin at a sector, and of the others. Rows that do not
+    # begin at a line take two lines, others inside a sector a request more, and inside a block another one.
+    requests = [(16 * 2, 0), (4 * 2 + 12 * 4, 0), (2 * 2 + 6 * 4, 8 * 5), (2 + 4, 6 * 5 + 8 * 6), (2, 15 * 6)]
+    assert [took(each) for each in hits] == pytest.approx([
+        HIT + 256 * (quick / SPEC.l1_read_gbps + slow / SPEC.l1_rows_read_gbps) for quick, slow in requests
+    ])  # fmt: skip
+
+
 def test_short_rows_come_to_l1_in_whole_requests():
     def kernel(x):
         x = GlobalTensor(half).SetGlobalBuffer(x)

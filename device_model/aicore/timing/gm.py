@@ -4,6 +4,8 @@
   rows that are shorter than a line cannot use all its bandwidth.
 * A copy moves whole requests: 128 bytes to UB, 256 bytes to L1. Rows that are at least a line long and do not begin at
   a line move whole lines.
+* Rows of a matrix that become fractals in L1 and begin inside a sector of 128 bytes cost one request more, and two if
+  they begin inside a block of 32 bytes. They come from the L2 no faster than from HBM.
 * Bytes that are in the L2 are read from there. Others are read from HBM, and stay in the L2 unless the tensor bypasses
   it. Bytes that are on their way to the L2 for another core are not read again, but arrive no earlier than for that
   core.
@@ -13,14 +15,15 @@
   fixed number of pieces per cycle, whichever lines they are at.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from math import gcd, inf
 from typing import NamedTuple
 
+from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.program import Direction, Flow, Instruction, Program
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.timing.bandwidth import Bandwidth, Demand
-from device_model.aicore.timing.l2 import Cache
+from device_model.aicore.timing.l2 import SECTOR, Cache
 
 LINE = 512  # bytes of a line of the L2
 HBM, L2 = 0, 1  # the memories whose bandwidth is shared
@@ -102,7 +105,8 @@ class Gm:
         if to_l1 and is_shared:
             from_l2 = self._shared_rate
         asked = moved if to_l1 and not flow.bypass else pieces * LINE  # L1 asks for requests, UB for pieces of lines
-        beyond, l2 = asked / from_hbm, asked / from_l2
+        inside, more = _inside_sectors(flow, spec)
+        beyond, l2 = (asked + more) / from_hbm, (asked - inside) / from_l2 + (inside + more) / from_hbm
         if flow.bypass and flow.length < LINE:
             beyond *= spec.bypass_row_permille / 1000
         if flow.direction is Direction.WRITE:
@@ -153,23 +157,41 @@ class Gm:
         return waits
 
 
+def _inside_sectors(flow: Flow, spec: CoreSpec) -> tuple[int, int]:
+    """Return the bytes of rows that become fractals and begin inside a sector, and what these cost more, in bytes."""
+    moved = requests = 0
+    if flow.nd2nz and not flow.bypass:
+        for offset, times in _offsets(flow):
+            if offset % SECTOR:
+                moved += times * _moved(flow, offset, spec.l1_request_bytes)
+                requests += times * (2 if offset % BLOCK else 1)
+    return moved, requests * spec.l1_request_bytes
+
+
+def _offsets(flow: Flow) -> Iterator[tuple[int, int]]:
+    """Yield where rows of *flow* begin in a line, and how many do."""
+    # It repeats after so many rows.
+    period = min(flow.rows, LINE // gcd(flow.stride, LINE)) if flow.rows > 1 else 1
+    for row in range(period):
+        yield (flow.start + row * flow.stride) % LINE, (flow.rows - row - 1) // period + 1
+
+
+def _moved(flow: Flow, offset: int, request: int) -> int:
+    """Return the bytes that move for a row that begins at *offset* in a line."""
+    if flow.length >= LINE and offset:
+        return ((offset + flow.length - 1) // LINE + 1) * LINE
+    return -(-(offset % request + flow.length) // request) * request
+
+
 def _cut(flow: Flow, spec: CoreSpec) -> tuple[int, int, bool]:
     """Return the pieces of *flow*, the bytes it moves, and True if each row of at least a line begins at a line."""
     request = spec.l1_request_bytes if flow.path == "l1" else spec.request_bytes
-    # Where rows begin within a line repeats after so many rows.
-    period = min(flow.rows, LINE // gcd(flow.stride, LINE)) if flow.rows > 1 else 1
     pieces = moved = 0
     is_whole = True
-    for row in range(period):
-        times = (flow.rows - row - 1) // period + 1
-        offset = (flow.start + row * flow.stride) % LINE
-        lines = (offset + flow.length - 1) // LINE + 1
-        pieces += times * lines
-        if flow.length >= LINE and offset:
-            is_whole = False
-            moved += times * lines * LINE
-        else:
-            moved += times * -(-(offset % request + flow.length) // request) * request
+    for offset, times in _offsets(flow):
+        pieces += times * ((offset + flow.length - 1) // LINE + 1)
+        moved += times * _moved(flow, offset, request)
+        is_whole = is_whole and not (flow.length >= LINE and offset)
     return pieces, moved, is_whole
 
 
