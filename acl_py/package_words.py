@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
-_CALL = re.compile(r"\b([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)*)\(([^()]*)\)")  # of a verb, as in "SetDevice(1)"
+# The call of a verb, as "SetDevice(1)" or "SynchronizeStream(copies (2))": the second stream of a name has a number.
+_CALL = re.compile(r"\b([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)*)\(((?:[^()]|\(\d+\))*)\)")
 _MADE_BY = "what "  # begins an argument without a name: "what app.py:9 made"
 
 

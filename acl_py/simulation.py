@@ -57,6 +57,7 @@ class Simulation(Handle):
         runtime.state(_Owner).simulation = self
         self._trace = trace
         self._loop = loop
+        self._reported_ns = -1  # the host clock when the program last asked for a report
         self._ended = False
 
     def __repr__(self) -> str:
@@ -109,6 +110,7 @@ class Simulation(Handle):
         """
         from acl_py.trace.views.summary import summarize  # imported here: most programs print no summary
 
+        self._reported_ns = self.runtime.host_ns
         return summarize(self.runtime, self._trace, self.findings, leaks_of(self.runtime), has_overlap=True)
 
     def timeline(self) -> "Page":

@@ -66,6 +66,10 @@ class Pitfall(StrEnum):
     EARLY_SEND = "early send"
 
 
+# Findings about work that takes turns: how long its calls took says nothing of that.
+_WITHOUT_TIME = (Pitfall.EARLY_SEND, Pitfall.LARGE_COPY, Pitfall.ONE_STREAM, Pitfall.PRIORITY)
+
+
 @dataclass(slots=True)
 class Finding:
     """One finding. *held_ns* adds up the waits, and *waits* has the begin and the end of each; *calls* and *ops* are
@@ -101,7 +105,7 @@ class Finding:
     @property
     def text(self) -> str:
         """The finding in two sentences."""
-        lasted = "" if self.pitfall is Pitfall.EARLY_SEND else f"{self.often}, for {us(self.held_ns)}"
+        lasted = "" if self.pitfall in _WITHOUT_TIME else f"{self.often}, for {us(self.held_ns)}"
         return f"{self.site}: {self.what}{lasted}. {self.edit}"
 
 

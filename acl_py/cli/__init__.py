@@ -1,5 +1,7 @@
 """The command line, `acl-py`: run, predict, calibrate, explore, replay, report, optimise, diff, devices, and others."""
 
+import re
+from difflib import get_close_matches
 from enum import Enum
 from typing import Annotated, Any
 
@@ -28,9 +30,28 @@ from acl_py.cli.sweeping import sweep_command
 from acl_py.compat.acl.standins import commands
 from device_model.compiled import CORE
 
+_NO_CHOICE = re.compile(r"(?:Value error, )?'(?P<value>.*)' is not one of (?P<choices>.*)\.")  # as typer says it
+
 
 class _Commands(typer.core.TyperGroup):
-    """The commands; the name of a script in place of one is told apart."""
+    """The commands; the name of a script in place of one is told apart, and of choices the nearest one is named."""
+
+    def invoke(self, context: Any) -> Any:
+        """Run the command that *context* has the words of.
+
+        Raises:
+            BadParameter: An option has a value that it does not take.
+        """
+        try:
+            return super().invoke(context)
+        except typer.BadParameter as error:
+            no_choice = _NO_CHOICE.fullmatch(error.message)
+            if no_choice is not None:
+                choices = re.findall("'(.*?)'", no_choice["choices"])
+                near = get_close_matches(no_choice["value"], choices, 1)
+                meant = f"; did you mean {near[0]}?" if near else ""
+                error.message = f"'{no_choice['value']}' is not one of {no_choice['choices']}{meant}"
+            raise
 
     def resolve_command(self, context: Any, words: list[str]) -> Any:
         """Return the command that the first of *words* names.

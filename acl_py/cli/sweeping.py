@@ -127,6 +127,8 @@ def sweep_command(
         axes = _axes(grid or [], env or [], arg or [], device, rules)
         points = points_of(axes)
         job, name, state = _job(program, points, traces, is_script=bool(env or arg))
+        if resume and out is None:
+            raise ValueError("--resume goes on with the rows of a file: name it with --out")
         if out is not None and not resume and _exists(out):
             raise ValueError(f"{out} exists: add --resume to go on with it, or name another file")
         if plot is not None:

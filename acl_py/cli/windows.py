@@ -30,8 +30,6 @@ Range = Annotated[
     str | None,
     typer.Option("--range", metavar="NAME", help="What acl_py.annotate(NAME) marks.", rich_help_panel=OF_WINDOW),
 ]
-Since = Annotated[float | None, typer.Option(metavar="US", help="From this time on.", rich_help_panel=OF_WINDOW)]
-Until = Annotated[float | None, typer.Option(metavar="US", help="Until this time.", rich_help_panel=OF_WINDOW)]
 Top = Annotated[int, typer.Option(min=1, metavar="N", help="The most lines of each list.", rich_help_panel=OF_WINDOW)]
 JsonOut = Annotated[
     Path | None,
@@ -67,6 +65,19 @@ def nanoseconds(text: str) -> float:
     match = _TIME.fullmatch(text.strip())
     assert match is not None, "the option was checked"
     return float(match[1]) * _UNITS_NS[match[2] or "us"]
+
+
+def _us(text: str) -> float:
+    """Return the time that an option names in microseconds; raise BadParameter if it is none."""
+    return nanoseconds(checked_time(text) or "") / 1_000
+
+
+Since = Annotated[
+    float | None, typer.Option(metavar="TIME", parser=_us, help="From this time on.", rich_help_panel=OF_WINDOW)
+]
+Until = Annotated[
+    float | None, typer.Option(metavar="TIME", parser=_us, help="Until this time.", rich_help_panel=OF_WINDOW)
+]
 
 
 def view_of(

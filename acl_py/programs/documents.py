@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 _DIGITS = 100  # of a whole number: no size, time or address has more
+_PACKED = b"\x1f\x8b"  # the first bytes of a file of gzip
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{},]', re.DOTALL)
 
 
@@ -50,7 +51,8 @@ def read(path: str | Path) -> tuple[str, list[Any]]:
     except OSError as error:
         raise DocumentError(f"{name}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise DocumentError(f"{name}: is not UTF-8 text: {error.reason} at byte {error.start}") from error
+        trace = "; it may be a trace of --format acl: `acl-py report` reads it" if data.startswith(_PACKED) else ""
+        raise DocumentError(f"{name}: is not UTF-8 text: {error.reason} at byte {error.start}{trace}") from error
     try:
         document = _DECODER.decode(text)
     except RecursionError:

@@ -147,7 +147,11 @@ def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
                 awake.is_pause = True
         yield awake
         return
-    if _has_effect(call):
+    if isinstance(call.act, Queued) and call.act.work is None:
+        translator.note(
+            f"{site}: what {call.called} queued has not ended in this run, so a replay keeps the time of the call only"
+        )
+    elif _has_effect(call):
         translator.note(
             f"{site}: a stream program has no step for {call.called}: a replay keeps its time and leaves out its effect"
         )

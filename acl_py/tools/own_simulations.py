@@ -35,9 +35,10 @@ class OwnSimulations:
     def show(self, _: "Sequence[Timeline]") -> bool:
         """Print the summary, if there was a simulation in which the program has done something; it writes no file.
 
-        Findings and leaks are left out if the report of the sanitizer has them.
+        Findings and leaks are left out if the report of the sanitizer has them. A program that has ended well, and has
+        asked for the report of its work itself, gets no summary, which says the same.
         """
-        if self._last is None or not self._last.runtime.host_ns:
+        if self._last is None or not self._last.runtime.host_ns or _has_reported(self._last):
             return True
         from acl_py.runtime.leaks import leaks_of  # imported here: scripts of acl and CUDA have no such simulation
         from acl_py.trace.views.summary import summarize
@@ -50,3 +51,11 @@ class OwnSimulations:
         text = summarize(runtime, trace, () if found.is_quiet else found, leaks)
         print(f"acl-py: {which}{text}", file=sys.stderr)
         return True
+
+
+def _has_reported(simulation: "Simulation") -> bool:
+    """Whether the program has asked for the report of *simulation*, and has queued nothing since then."""
+    trace, reported_ns = simulation._trace, simulation._reported_ns
+    if trace is None:
+        return reported_ns == simulation.runtime.host_ns
+    return reported_ns >= 0 and not trace.error and all(op.queued_ns <= reported_ns for op in trace.ops)

@@ -55,7 +55,7 @@ from acl_py.verbs.launches import Launches as Launches
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.compiled import IS_COMPILED
-from device_model.errors import DeviceError, shown
+from device_model.errors import DeviceError, listed, shown
 from device_model.integers import Integer, integer
 from device_model.memory import Buffer, Space
 from device_model.ops import Op
@@ -127,7 +127,9 @@ class Launchable(Generic[P]):
         try:
             call = Signature(parameters[len(parameters) - len(self._names) :]).bind(*args, **named)
         except TypeError as error:
-            raise TypeError(f"{self._takes_not(len(args) + len(named))}: {error}") from None
+            given, names = len(args) + len(named), listed(self._names)
+            takes = self._takes_not(given) if given != len(self._names) else f"{self!r} takes the arguments {names}"
+            raise TypeError(f"{takes}: {error}") from None
         call.apply_defaults()
         return call.args
 

@@ -278,6 +278,11 @@ async def test_a_launch_names_arguments_and_leaves_out_defaults_as_a_call_does()
         ("<kernel add> takes 3 arguments, not 0: missing a required argument: 'x'", (), {}),
         ("<kernel add> takes 3 arguments, not 2: got an unexpected keyword argument 'times'", (x,), {"times": 2}),
         ("<kernel add> takes 3 arguments, not 2: multiple values for argument 'x'", (x,), {"x": x}),
+        (
+            "<kernel add> takes the arguments x, term, factor: got an unexpected keyword argument 'times'",
+            (x, 1),
+            {"times": 2},
+        ),
         ("<kernel add> takes 3 arguments, not 4: too many positional arguments", (x, 1, 2, 3), {}),
     ):
         with misused(TypeError, message):

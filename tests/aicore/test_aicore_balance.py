@@ -205,6 +205,23 @@ def test_the_best_launch_of_those_remembered_is_where_units_move_from(true, core
             assert after == units
 
 
+def test_units_that_take_another_time_than_before_move_at_once():
+    """The cores end together for three launches. Then the data change, and unit 0 takes five times as long."""
+    balancer = Balancer([1, 1, 1, 1], 2)
+    assert [balancer.learn([2, 2]).moved for _ in range(3)] == [(), (), ()]
+    true = [5.0, 1.0, 1.0, 1.0]
+    history = []
+    for _ in range(3):
+        units = balancer.assignment.units
+        moves = balancer.learn([sum(true[unit] for unit in each) for each in units])
+        history.append((units, round(moves.imbalance, 3), moves.moved))
+    assert history == [
+        (((0, 2), (1, 3)), 0.5, ((0, 0, 1), (1, 1, 0))),  # 0 and 2 seem to take 3 each
+        (((1, 2), (0, 3)), 0.5, ((3, 1, 0),)),
+        (((1, 2, 3), (0,)), 0.25, ()),
+    ]
+
+
 def test_an_outlier_counts_no_more_than_the_bound():
     balancer = Balancer([1.0, 1.0], 2, bound=1.5)
     balancer.learn([1.0, 1.0])

@@ -215,7 +215,7 @@ STAGES: dict[tuple[str, str], Stage] = {
     ("README", "pip install 'acl-py[cuda]' numba-cuda    # the ven"): Stage(
         files={"double.py": DOUBLE}, says="42.0\n", codes=(4,), needs=("numba_cuda",)
     ),
-    ("README", "race: kernel 'double' on stream 1 (double.py:13) w"): Stage(
+    ("README", "race: kernel 'double' on stream 'compute' (double."): Stage(
         "acl-py run --sanitize=device --fix double.py",
         files={"double.py": DOUBLE},
         codes=(4,),

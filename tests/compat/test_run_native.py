@@ -154,3 +154,30 @@ acl-py: the last of 2 simulations: tiny, rules cuda: 9.1 us of simulated time
     assert run(tmp_path, program).stderr == summary + leak
     assert run(tmp_path, program, "--sanitize").stderr.startswith(f"{summary}acl-py: the sanitizer found 2 findings")
     assert run(tmp_path, "import acl_py\n").stderr == ""
+
+
+def test_a_program_that_has_printed_its_own_report_gets_no_summary(tmp_path):
+    """Calls behind the report that queue nothing, such as frees, do not matter. Other work does, and an error."""
+    program = """\
+        import acl_py as acl
+
+        async def main():
+            stream, buffer = await acl.CreateStream(name="fills"), await acl.Malloc(64)
+            await acl.MemsetAsync(buffer, 64, 0, 64, stream)
+            await acl.SynchronizeStream(stream)
+            print(acl.current_simulation().report())
+            await acl.Free(buffer)
+            {more}
+            await acl.DestroyStream(stream)
+
+        acl.run(main, device="tiny", {options})
+        """
+    for more, options, has_summary in (
+        ("pass", "", False),
+        ("await acl.MemsetAsync(await acl.Malloc(4), 4, 0, 4, stream)", "", True),
+        ("1 / 0", "", True),
+        ("pass", "trace=False", True),  # the host clock alone says whether something has happened
+    ):
+        done = run(tmp_path, program.format(more=more, options=options))
+        assert done.stdout.startswith("tiny, rules cuda: 3.3 us of simulated time")
+        assert ("of simulated time" in done.stderr) == has_summary

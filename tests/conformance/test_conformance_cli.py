@@ -144,6 +144,8 @@ def test_a_format_that_does_not_exist(file, tmp_path):
         "'nsys' is not one of 'chrome', 'kineto', 'kineto-ranks', 'msprof', 'msprof-op', 'csv', 'acl', 'program'"
         in message
     )
+    result = acl_py("replay", file(GOOD), "--trace", str(tmp_path / "trace.json"), "--format", "kinetto")
+    assert "'program'; did you mean kineto?" in " ".join(result.stderr.replace("│", " ").split())
 
 
 @pytest.mark.slow

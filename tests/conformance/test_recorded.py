@@ -260,6 +260,17 @@ def test_a_call_whose_effect_is_lost_is_noted():
     )
 
 
+def test_a_call_whose_operation_has_not_ended_is_noted():
+    async def main():
+        device, host = await acl.Malloc(64), await acl.MallocHost(64)
+        await acl.MemcpyAsync(device, 64, host, 64, acl.MemcpyKind.HOST_TO_DEVICE, await acl.CreateStream())
+
+    [note] = document_of(recording(main))["notes"]
+    assert note.endswith(
+        ": what MemcpyAsync queued has not ended in this run, so a replay keeps the time of the call only"
+    )
+
+
 def test_a_reset_that_waits_has_its_time_and_not_its_effect():
     async def main():
         stream = await acl.CreateStream()

@@ -133,6 +133,7 @@ def test_a_name_that_is_none_is_refused(tmp_path, name):
         (b"nonsense", "is not JSON: Expecting value"),
         (b"\xef\xbb\xbf[]", "has no programs: its list is empty"),
         (b'["\xff"]', "is not UTF-8 text: invalid start byte at byte 2"),
+        (b"\x1f\x8b\x08", "is not UTF-8 text: invalid start byte at byte 1; it may be a trace of --format acl"),
         (b"\x00\x01", "is not JSON"),
         (b"3", "must have a program or a list of programs, not 3"),
         (b"9" * 5000, "program 0: must be an object, not a number of 5,000 digits"),

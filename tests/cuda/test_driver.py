@@ -244,6 +244,16 @@ def test_launches_that_do_not_fit_and_names_that_are_not_there_have_codes(h200):
     assert h200.get("cuModuleGetGlobal_v2", OUT, None, module, b"x") == (500, 0)
 
 
+def test_a_launch_with_too_few_arguments_says_how_many_the_kernel_takes(h200):
+    function, only = h200.function(), ctypes.c_uint64(0)
+    arguments = (ctypes.c_void_p * 3)(ctypes.addressof(only), None, None)
+    assert h200("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, 0, arguments, None) == 1
+    assert (
+        "CUDA_ERROR_INVALID_VALUE (1): kernel add takes 3 arguments, and nothing is at 0x0, where the 4 bytes of "
+        "argument 2 should be: pass all of them"
+    ) in report(current_session())
+
+
 def test_a_kernel_that_leaves_memory_loses_the_context_for_good(h200):
     function = h200.function()
     assert h200("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, 0, _at(64), None) == 0

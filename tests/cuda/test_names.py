@@ -43,6 +43,20 @@ def test_a_code_beside_the_result_and_a_check_around_the_call_do_not_matter():
     assert (error, stream, checked) == (0, "stream", "checked")
 
 
+def test_several_objects_of_one_line_have_the_names_of_their_variables():
+    held = SimpleNamespace()
+    first, second = name(), name()
+    one, two, three = name(), str(object=name()), name()
+    (a, b), c, d, e = (name(), name()), name(), len([]) + 5, name()
+    held.uploads, error, (code, stream) = name(), 0, name(beside=[0])
+    pair = name(), name()
+    program = {"name": name}
+    exec("first, second = name(), name()", program)
+    assert [first, second] == [program["first"], program["second"]] == ["first", "second"]
+    assert [one, two, three, a, b, c, d, e] == ["one", "two", "three", "a", "b", "c", 5, "e"]
+    assert (held.uploads, error, code, stream, pair) == ("uploads", 0, 0, "stream", (None, None))
+
+
 def test_an_attribute_is_a_name():
     held = SimpleNamespace()
     held.uploads = name()

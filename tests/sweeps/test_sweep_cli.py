@@ -74,6 +74,7 @@ def test_a_file_that_exists_is_gone_on_with_only_if_it_is_asked_for(swept, tmp_p
         (("--grid", "streams=1", "--grid", "streams=2"), "streams has its values already: give all of them with"),
         (("--grid", "streams=1", "--env", "x=1"), "swept_program.py is a script, which has no parameter streams"),
         (("--grid", "streams=1", "--dask", "tcp://x"), "--workers and --dask: a cluster has its own workers"),
+        (("--grid", "streams=1", "--resume"), "--resume goes on with the rows of a file: name it with --out"),
         (("--grid", "streams=1", "--plot", "x.txt"), "--plot x.txt: end its name with one of .svg, .png, .pdf"),
     ],
 )

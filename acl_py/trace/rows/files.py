@@ -163,11 +163,14 @@ def read_trace(path: str | Path) -> Timeline:
 
 
 def _other_form(path: str | Path) -> str:
-    """Return what to do about a file that is none of ours: most are traces for Perfetto, which --trace writes."""
+    """Return what to do about a file that is none of ours: most are traces for Perfetto, or stream programs."""
     with open(path, "rb") as file:
-        is_for_perfetto = b'"traceEvents"' in file.read(1 << 16)
-    what = ": it is one for Perfetto. Record the run again" if is_for_perfetto else ""
-    return f"{what}, with --format acl"
+        begin = file.read(1 << 16)
+    if b'"traceEvents"' in begin:
+        return ": it is one for Perfetto. Record the run again, with --format acl"
+    if b'"steps"' in begin:
+        return ": it may be a stream program, which `acl-py replay --explain` explains"
+    return ", with --format acl"
 
 
 class _Lines:

@@ -140,7 +140,8 @@ class Balancer:
             print(balancer.learn(asc.block_us(launch.work.result)))
 
     What follows from a launch depends on the arguments and on the last eight launches, and on nothing else. Of these
-    the best balanced one is the place from which units move. So a move that was a mistake is taken back.
+    the best balanced one is the place from which units move. So a move that was a mistake is taken back. Of launches
+    with the same assignment only the last one counts there, because units may take another time than before.
 
     Attributes:
         assignment: The assignment for the next launch.
@@ -203,7 +204,7 @@ class Balancer:
             self.times = [time * fsum(measured) / whole if whole else time for time in self.times]
         self._last.append(launch)
         bounded = self._update()
-        best = min(reversed(self._last), key=lambda each: each.imbalance)
+        best = self._best()
         units = best.units if best.imbalance <= self._margin else self._moved(best.units)
         self.assignment = Assignment(units, tuple(fsum(self.times[unit] for unit in each) for each in units))
         was = {unit: core for core, each in enumerate(launched.units) for unit in each}
@@ -211,6 +212,13 @@ class Balancer:
             sorted((unit, was[unit], core) for core, each in enumerate(units) for unit in each if was[unit] != core)
         )
         return Moves(self._launches, max(measured), mean, moved, self.assignment.imbalance, bounded)
+
+    def _best(self) -> "_Launch":
+        """Return the best balanced of the last launches, of which each assignment has its newest one."""
+        newest: dict[tuple[tuple[int, ...], ...], _Launch] = {}
+        for launch in reversed(self._last):
+            newest.setdefault(launch.units, launch)
+        return min(newest.values(), key=lambda each: each.imbalance)
 
     def _update(self) -> tuple[int, ...]:
         """Take the last launches into the times; return the cores of the newest that were beyond the bound."""

@@ -235,6 +235,7 @@ def test_large_copies_are_priced_in_parts_as_a_person_would_write_them():
     (one,) = large_copies_of(before)
     assert one.finding.what == "large copies, of up to 16,777,216 bytes, and nothing runs beside them"
     assert one.finding.edit.startswith("Copy it in 8 parts of 2,097,152 bytes, launch its kernels once for each part")
+    assert "runs beside them. Copy it in 8 parts" in one.finding.text  # without the time that the calls took
     real_ns = worked(before).ns - worked(in_parts(8, 4)).ns
     assert one.answer.gain_ns == pytest.approx(real_ns, rel=0.05)
     assert not one.answer.conflicts

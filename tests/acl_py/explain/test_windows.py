@@ -149,6 +149,8 @@ def test_prices_in_a_report_of_a_part_say_that_they_are_of_the_whole_run(tmp_pat
     [
         (["--range", "stop"], "the run has no range 'stop'; there are 'step', 'last'"),
         (["--since", "9", "--until", "8"], "nothing lies between 9.0 and 8.0 us"),
+        (["--since", "0.009ms", "--until", "8us"], "nothing lies between 9.0 and 8.0 us"),
+        (["--since", "late"], "'late' is no time: write 100us, 1.5ms or 2s"),
         (["--all", "--range", "step"], "exclude each other: give one of them"),
         (["--fail-over", "much"], "'much' is no time: write 100us, 1.5ms or 2s"),
         (["--overlay", "torch"], "give its name with --device, too"),

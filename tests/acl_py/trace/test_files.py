@@ -110,6 +110,9 @@ async def test_a_file_that_is_no_trace(tmp_path):
     path.write_text("hello")
     with pytest.raises(TraceFileError, match="is no trace that acl_py has saved"):
         read_trace(path)
+    path.write_text('{"id": "a", "steps": []}')
+    with pytest.raises(TraceFileError, match="a stream program, which `acl-py replay --explain` explains"):
+        read_trace(path)
     write(path, [{"traceEvents": []}])
     with pytest.raises(TraceFileError, match="its first line does not say 'acl_py trace'"):
         read_trace(path)

@@ -1,7 +1,7 @@
 """Launches of kernels, and of functions of the host."""
 
 import ctypes
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import accumulate
 from struct import Struct, unpack
 from typing import Any, NamedTuple
@@ -90,8 +90,22 @@ def _from_pointers(function: Function, arguments: int) -> list[bytes]:
     if not sizes:
         return []
     places = addresses.unpack(own_memory.read(arguments, addresses.size))
-    data = own_memory.gather(list(zip(places, sizes, strict=True)))
+    try:
+        data = own_memory.gather(list(zip(places, sizes, strict=True)))
+    except own_memory.FaultError as error:
+        raise RefusedError(INVALID_VALUE, _unreadable(function, list(zip(places, sizes, strict=True)))) from error
     return [data[end - size : end] for end, size in zip(accumulate(sizes), sizes, strict=True)]
+
+
+def _unreadable(function: Function, places: Sequence[tuple[int, int]]) -> str:
+    """Return why a launch cannot read its arguments at *places*, pairs of address and size."""
+    number, (address, size) = next(
+        (number, place) for number, place in enumerate(places, 1) if not own_memory.is_readable(*place)
+    )
+    return (
+        f"kernel {function.kernel.name} takes {len(places)} argument{'s' * (len(places) > 1)}, and nothing is at "
+        f"{address:#x}, where the {size} bytes of argument {number} should be: pass all of them"
+    )
 
 
 def _from_buffer(function: Function, extra: int) -> list[bytes]:

@@ -2,20 +2,24 @@
 
 The call of the driver is part of a statement of the program, which has not stored its result yet. What the instruction
 behind the call stores to is the name. So `stream = device.create_stream()` makes the stream 'stream', and so does
-`error, stream = cuStreamCreate(0)`. A call in the middle of an expression has no name. Nor has one that a program makes
-by ctypes alone: what it assigns is the code.
+`error, stream = cuStreamCreate(0)`. `first, second = cuda.stream(), cuda.stream()` makes 'first' and 'second'. A call
+in the middle of another expression has no name. Nor has one that a program makes by ctypes alone: what it assigns is
+the code.
 """
 
 import dis
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from functools import lru_cache
 from types import CodeType, FrameType
+from typing import TypeAlias
 
 from acl_py.sites import is_foreign
 
-_SILENT = ("CACHE", "PRECALL", "CALL", "CALL_KW", "COPY", "NOT_TAKEN", "EXTENDED_ARG")
+_SILENT = ("CACHE", "PRECALL", "KW_NAMES", "NOT_TAKEN", "EXTENDED_ARG")
+_UNNAMED = ("STORE_SUBSCR", "STORE_SLICE")  # what they store to is not one variable
+_COMPUTES = ("BINARY_", "BUILD_", "COMPARE_", "LOAD_SUPER_", "UNARY_")
+_BELOW = 64  # values on the stack below the result of a call
 _PACKAGE = "cuda.bindings"  # it gives out objects, and all other packages use it
 _LONGEST = 200  # characters of a name
 
@@ -41,34 +45,54 @@ class Names:
         return (name if number == 1 else f"{name} ({number})")[:_LONGEST]
 
 
+# A value on the stack: whether it is the result of the call; or a tuple, of such values.
+_Value: TypeAlias = "bool | tuple[_Value, ...]"
+
+
 @lru_cache(1024)
 def stored(code: CodeType, lasti: int) -> str | None:
     """Return the name of the variable that the call at the instruction *lasti* is assigned to; None if there is none.
 
     A call around it, such as a check of its code, hands the result on.
     """
-    instructions = [each for each in dis.get_instructions(code) if each.offset > lasti]
-    behind = [each for each in instructions[:24] if each.opname not in _SILENT]
-    if not behind:
-        return None
-    if behind[0].opname == "UNPACK_SEQUENCE":
-        return _last(behind[1:], behind[0].arg or 0)
-    return _name(behind)
-
-
-def _last(stores: Sequence[dis.Instruction], count: int) -> str | None:
-    """Return the name behind *count* - 1 others; an instruction may store two."""
-    names = [name for each in stores[:count] if each.opname.startswith("STORE_") for name in _names(each)]
-    return names[count - 1] if 0 < count <= len(names) else None
-
-
-def _name(behind: Sequence[dis.Instruction]) -> str | None:
-    """Return what the first of the instructions *behind* a call stores to: a variable, or an attribute of one."""
-    first = behind[0]
-    if first.opname.startswith("STORE_") and first.opname not in ("STORE_SUBSCR", "STORE_ATTR", "STORE_SLICE"):
-        return _names(first)[0]
-    is_attribute = first.opname.startswith("LOAD_") and len(behind) > 1 and behind[1].opname == "STORE_ATTR"
-    return str(behind[1].argval) if is_attribute else None
+    stack: list[_Value] = [*[False] * _BELOW, True]
+    for each in dis.get_instructions(code):
+        if each.offset <= lasti or each.opname in _SILENT:
+            continue
+        count = each.arg or 0
+        match each.opname:
+            case "STORE_ATTR":
+                if stack.pop() is not True and stack.pop() is True:
+                    return str(each.argval)
+            case name if name.startswith("STORE_") and name not in _UNNAMED:
+                variables = _names(each)
+                for variable in variables[:1] if "LOAD" in name else variables:
+                    if stack.pop() is True:
+                        return variable
+                stack += [False] * ("LOAD" in name)
+            case "UNPACK_SEQUENCE":
+                values = stack.pop()
+                stack += values[::-1] if isinstance(values, tuple) else (values, *[False] * (count - 1))
+            case "BUILD_TUPLE" if count:
+                stack[-count:] = [tuple(stack[-count:])]
+            case "SWAP":
+                stack[-1], stack[-count] = stack[-count], stack[-1]
+            case "COPY":
+                stack.append(stack[-count])
+            case "CALL" | "CALL_KW":
+                if each.opname == "CALL_KW":
+                    stack.pop()  # the names of arguments
+                is_handed_on = count > 0 and stack[-1] is True
+                stack[-count - 2 :] = [is_handed_on]
+            case "LOAD_ATTR" | "LOAD_METHOD":
+                stack[-1:] = [False] * (1 + dis.stack_effect(each.opcode, count))
+            case name if name.startswith(_COMPUTES):  # one value from several, or from none
+                stack[len(stack) - 1 + dis.stack_effect(each.opcode, each.arg) :] = [False]
+            case name if name.startswith("LOAD_") or name == "PUSH_NULL":
+                stack += [False] * dis.stack_effect(each.opcode, each.arg)
+            case _:
+                return None
+    return None
 
 
 def _names(store: dis.Instruction) -> list[str]:

@@ -50,6 +50,15 @@ def gather(places: Sequence[tuple[int, int]]) -> bytes:
     return bytes(room)[begin : begin + nbytes]
 
 
+def is_readable(address: int, nbytes: int) -> bool:
+    """Whether all of *nbytes* at *address* are there."""
+    try:
+        gather([(address, nbytes)])
+    except FaultError:
+        return False
+    return True
+
+
 def write(address: int, data: bytes) -> None:
     """Write *data* at *address*; `FaultError` if the memory is not there, or cannot be written."""
     places = ((address, len(data)),)
