@@ -198,6 +198,9 @@ from device_model.aicore.functions.filtering import DropOut as DropOut
 from device_model.aicore.functions.filtering import DropOutShapeInfo as DropOutShapeInfo
 from device_model.aicore.functions.filtering import SelectWithBytesMask as SelectWithBytesMask
 from device_model.aicore.functions.filtering import SelectWithBytesMaskShapeInfo as SelectWithBytesMaskShapeInfo
+from device_model.aicore.functions.layouts import TransData as TransData
+from device_model.aicore.functions.layouts import TransDataConfig as TransDataConfig
+from device_model.aicore.functions.layouts import TransDataParams as TransDataParams
 from device_model.aicore.functions.means import ClampMax as ClampMax
 from device_model.aicore.functions.means import ClampMin as ClampMin
 from device_model.aicore.functions.means import Fmod as Fmod

@@ -31,6 +31,9 @@ class DataFormat(Enum):
     NCHW = 2
     NC1HWC0 = 3
     NHWC = 4
+    NCDHW = 5
+    NDC1HWC0 = 6
+    FRACTAL_Z_3D = 7
 
 
 class ShapeInfo(NamedTuple):
