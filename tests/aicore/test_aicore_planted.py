@@ -362,6 +362,12 @@ def multiplies_a_part_that_is_too_small(x: asc.In, y: asc.InOut, z: asc.InOut, t
     mm.SetTensorA(asc.LocalTensor(asc.half, asc.TPosition.A1, 0, 1_008))  # here
 
 
+@planted(r"SetTensorTrait\(<TensorTrait float16 GM .*; give it a TensorTrait of float32")
+@asc.kernel
+def gives_floats_a_trait_of_halves(x: asc.In, y: asc.InOut, z: asc.InOut):
+    gm(y).SetTensorTrait(asc.TensorTrait(asc.half))  # here
+
+
 @planted(r"TransData with TransDataParams.*; \(1, 17, 1, 1, 4\) in NCDHW is \(1, 1, 2, 1, 4, 16\) in NDC1HWC0")
 @asc.kernel
 def forgets_the_last_channel(x: asc.In, y: asc.InOut, z: asc.InOut):
