@@ -362,6 +362,15 @@ def multiplies_a_part_that_is_too_small(x: asc.In, y: asc.InOut, z: asc.InOut, t
     mm.SetTensorA(asc.LocalTensor(asc.half, asc.TPosition.A1, 0, 1_008))  # here
 
 
+@planted(r"InitBufHandle of 64 bytes at 64 for <TBuf VECCALC .*> has bytes 0 to 96, and a buffer begins at a multiple")
+@asc.kernel
+def gives_a_buffer_more_than_its_pool_has(x: asc.In, y: asc.InOut, z: asc.InOut):
+    pipe, pool, room = asc.TPipe(), asc.TBufPool(), asc.TBuf()
+    pipe.InitBufPool(pool, 96)
+    room.InitStartBufHandle(pool.GetBufHandle(0), 1, 64)
+    room.InitBufHandle(pool, 0, pool.GetBufHandle(0), pool.GetCurAddr() + 64, 64)  # here
+
+
 @planted(r"SetTensorTrait\(<TensorTrait float16 GM .*; give it a TensorTrait of float32")
 @asc.kernel
 def gives_floats_a_trait_of_halves(x: asc.In, y: asc.InOut, z: asc.InOut):
