@@ -111,6 +111,9 @@ from device_model.aicore.core.tensors import uint8 as uint8
 from device_model.aicore.core.tensors import uint16 as uint16
 from device_model.aicore.core.tensors import uint32 as uint32
 from device_model.aicore.core.tensors import uint64 as uint64
+from device_model.aicore.core.traits import MakeTensorTrait as MakeTensorTrait
+from device_model.aicore.core.traits import TensorTrait as TensorTrait
+from device_model.aicore.core.traits import is_tensorTrait as is_tensorTrait
 from device_model.aicore.cube.conv3d import Conv3D as Conv3D
 from device_model.aicore.cube.conv3d import ConvFormat as ConvFormat
 from device_model.aicore.cube.conv3d import ConvType as ConvType
@@ -198,6 +201,9 @@ from device_model.aicore.functions.filtering import DropOut as DropOut
 from device_model.aicore.functions.filtering import DropOutShapeInfo as DropOutShapeInfo
 from device_model.aicore.functions.filtering import SelectWithBytesMask as SelectWithBytesMask
 from device_model.aicore.functions.filtering import SelectWithBytesMaskShapeInfo as SelectWithBytesMaskShapeInfo
+from device_model.aicore.functions.layouts import TransData as TransData
+from device_model.aicore.functions.layouts import TransDataConfig as TransDataConfig
+from device_model.aicore.functions.layouts import TransDataParams as TransDataParams
 from device_model.aicore.functions.means import ClampMax as ClampMax
 from device_model.aicore.functions.means import ClampMin as ClampMin
 from device_model.aicore.functions.means import Fmod as Fmod

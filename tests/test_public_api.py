@@ -109,7 +109,8 @@ LANGUAGE = """
     MASK_PLACEHOLDER SetMaskCount SetMaskNorm SetVectorMask ResetMask
     LoadData LoadData2DParams LoadData3DParamsV2 Mmad MmadParams Fixpipe FixpipeParams SetFixPipeConfig
     trans_quant_param Matmul MatmulType REGIST_MATMUL_OBJ TCubeTiling
-    SoftmaxFlashV3 SoftMaxParams Normalize NormalizePara
+    TensorTrait MakeTensorTrait is_tensorTrait
+    TransData TransDataConfig TransDataParams SoftmaxFlashV3 SoftMaxParams Normalize NormalizePara
     MatmulPolicy Conv3D ConvType ConvFormat conv3d_tiling TConv3DApiTiling InitConstValue InitConstValueParams
     printf DumpTensor assert_ Finding Rule KernelError KernelHangError KernelAssertionError
     BlockTiling block_tiling TilingKey RowKind RowTiling select_rows Assignment balance block_us ResourcePool

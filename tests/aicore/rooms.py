@@ -10,7 +10,7 @@ TABLE = re.compile(r"(?<=<!-- names -->\n).*?(?=<!-- end of names -->)", re.DOTA
 # What a row is called, and the modules of device_model.aicore whose names it has.
 ROOMS = {
     "place of a block": ("core.blocks",),
-    "tensors": ("core.tensors", "core.packed", "core.lists"),
+    "tensors": ("core.tensors", "core.packed", "core.lists", "core.traits"),
     "registers and the counter": ("core.registers",),
     "buffers and queues": ("flags.tpipe", "flags.queues", "flags.bufpool", "flags.allocator"),
     "flags and barriers": ("flags.sync", "flags.crossing", "flags.posting", "flags.groups", "flags.bypass"),

@@ -77,6 +77,8 @@ CASES = [  # images, channels and size, output channels and filter, padding, str
     (1, (33, 2, 9, 8), (50, 2, 3, 3), (0, 1, 1, 1, 1, 1), (1, 1, 1), (1, 1, 1), half, True, (1, 1, 2), NARROW),
     (1, (40, 3, 8, 9), (33, 3, 3, 2), (1, 1, 1, 0, 0, 1), (1, 1, 2), (1, 2, 1), bfloat16, False, (1, 1, 1), NARROW),
     (1, (24, 2, 9, 9), (48, 1, 2, 2), (0, 0, 0, 1, 1, 0), (1, 1, 1), (1, 1, 1), half, True, (1, 1, 1), FLAT),
+    # Weights stay in L1, of which the last plane of the first image needs only a part.
+    (2, (16, 2, 4, 4), (16, 2, 2, 2), (0, 1, 0, 0, 0, 0), (1, 1, 1), (1, 1, 1), half, False, (1, 1, 1), SPEC),
     # Places that see nothing but padding: planes before the input, planes behind it, and rows below it.
     (1, (16, 1, 2, 3), (16, 1, 1, 2), (2, 2, 0, 3, 0, 0), (1, 1, 1), (1, 1, 1), half, True, (1, 5, 1), SPEC),
     (1, (16, 1, 2, 3), (16, 2, 1, 1), (1, 1, 2, 2, 0, 0), (1, 1, 1), (2, 1, 1), half, False, (1, 1, 1), SPEC),

@@ -362,6 +362,29 @@ def multiplies_a_part_that_is_too_small(x: asc.In, y: asc.InOut, z: asc.InOut, t
     mm.SetTensorA(asc.LocalTensor(asc.half, asc.TPosition.A1, 0, 1_008))  # here
 
 
+@planted(r"InitBufHandle of 64 bytes at 64 for <TBuf VECCALC .*> has bytes 0 to 96, and a buffer begins at a multiple")
+@asc.kernel
+def gives_a_buffer_more_than_its_pool_has(x: asc.In, y: asc.InOut, z: asc.InOut):
+    pipe, pool, room = asc.TPipe(), asc.TBufPool(), asc.TBuf()
+    pipe.InitBufPool(pool, 96)
+    room.InitStartBufHandle(pool.GetBufHandle(0), 1, 64)
+    room.InitBufHandle(pool, 0, pool.GetBufHandle(0), pool.GetCurAddr() + 64, 64)  # here
+
+
+@planted(r"SetTensorTrait\(<TensorTrait float16 GM .*; give it a TensorTrait of float32")
+@asc.kernel
+def gives_floats_a_trait_of_halves(x: asc.In, y: asc.InOut, z: asc.InOut):
+    gm(y).SetTensorTrait(asc.TensorTrait(asc.half))  # here
+
+
+@planted(r"TransData with TransDataParams.*; \(1, 17, 1, 1, 4\) in NCDHW is \(1, 1, 2, 1, 4, 16\) in NDC1HWC0")
+@asc.kernel
+def forgets_the_last_channel(x: asc.In, y: asc.InOut, z: asc.InOut):
+    config = asc.TransDataConfig(asc.DataFormat.NCDHW, asc.DataFormat.NDC1HWC0)
+    params = asc.TransDataParams((1, 17, 1, 1, 4), (1, 1, 1, 1, 4, 16))
+    asc.TransData(ub(asc.half, 4_096), ub(asc.half), ub(asc.uint8, 8_192), config=config, params=params)  # here
+
+
 @planted(r"GroupBarrier with a workspace .* that is not zero; fill it with zeros before the launch")
 @asc.kernel
 def meets_in_a_workspace_that_is_not_zero(x: asc.In, y: asc.InOut, z: asc.InOut):

@@ -19,6 +19,7 @@ from device_model.aicore.core.machine import running
 from device_model.aicore.core.memories import GlobalMemory, LocalMemory, Range
 from device_model.aicore.core.names import CacheMode, TPosition
 from device_model.aicore.core.packed import bytes_of, elements_in, int4b_t
+from device_model.aicore.core.traits import TensorTrait
 from device_model.dtypes import small_dtype
 from device_model.kernel.findings import KernelError
 
@@ -31,6 +32,9 @@ class DataFormat(Enum):
     NCHW = 2
     NC1HWC0 = 3
     NHWC = 4
+    NCDHW = 5
+    NDC1HWC0 = 6
+    FRACTAL_Z_3D = 7
 
 
 class ShapeInfo(NamedTuple):
@@ -68,6 +72,8 @@ def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return *dtype* as a NumPy dtype; raise TypeError if no tensor can hold it."""
     resolved = _BY_TYPE.get(dtype)
     if resolved is None:
+        if isinstance(dtype, TensorTrait):
+            return dtype_of(dtype.dtype)
         resolved = np.dtype(dtype)
         if resolved not in _ALL:
             raise TypeError(f"tensors hold {', '.join(map(str, _ALL))}, not {resolved}")
@@ -102,7 +108,7 @@ NOWHERE = GlobalMemory(np.empty(0, np.uint8), "nowhere")  # the memory of a Glob
 class _Tensor:
     """The base of local and global tensors."""
 
-    __slots__ = ("_shape_info", "_view", "address", "dtype", "memory", "nbytes", "size")
+    __slots__ = ("_shape_info", "_trait", "_view", "address", "dtype", "memory", "nbytes", "size")
 
     memory: Any
     address: int
@@ -111,6 +117,7 @@ class _Tensor:
     nbytes: int
     _view: npt.NDArray[Any] | None
     _shape_info: ShapeInfo
+    _trait: TensorTrait
 
     @property
     def view(self) -> npt.NDArray[Any]:
@@ -143,6 +150,27 @@ class _Tensor:
             return self._shape_info
         except AttributeError:
             raise KernelError(f"GetShapeInfo of {self!r}", "call SetShapeInfo() first") from None
+
+    def SetTensorTrait(self, trait: TensorTrait) -> None:
+        """Let the tensor carry a trait of its type (Ascend C: SetTensorTrait); no pipe is used.
+
+        Raises:
+            KernelError: *trait* is of another type.
+        """
+        if not isinstance(trait, TensorTrait) or dtype_of(trait) != self.dtype:
+            raise KernelError(f"SetTensorTrait({trait!r}) of {self!r}", f"give it a TensorTrait of {self.dtype}")
+        self._trait = trait
+
+    def GetTensorTrait(self) -> TensorTrait:
+        """Return the trait that the tensor was made with, or that of SetTensorTrait (Ascend C: GetTensorTrait).
+
+        Raises:
+            KernelError: It has none.
+        """
+        try:
+            return self._trait
+        except AttributeError:
+            raise KernelError(f"GetTensorTrait of {self!r}", "make it with a TensorTrait, or set one") from None
 
     def GetSize(self) -> int:
         """Return the number of elements (Ascend C: GetSize)."""
@@ -201,6 +229,8 @@ class LocalTensor(_Tensor):
         self._view = None
         self.kept_in = None
         self._parts: dict[tuple[int, int], LocalTensor] | None = None
+        if isinstance(dtype, TensorTrait):
+            self._trait = dtype
         if address < 0 or size < 0 or address + self.nbytes > memory.size:
             raise KernelError(
                 f"a tensor at bytes {address}:{address + self.nbytes} is outside {memory.name}",
@@ -345,6 +375,8 @@ class GlobalTensor(_Tensor):
         self.dtype = dtype_of(dtype) if dtype is not None else np.dtype(np.uint8)
         self.memory: GlobalMemory = NOWHERE
         self.address = 0
+        if isinstance(dtype, TensorTrait):
+            self._trait = dtype
         self.size = -1 if dtype is None else 0  # -1: takes the type of its buffer
         self.nbytes = 0
         self.bypass_l2 = False

@@ -1,6 +1,10 @@
 """TBufPool: a part of a memory that a kernel divides among queues and buffers, several times if it likes.
 
 Two pools may have the same bytes. A kernel fills one of them, calls its Reset(), and then fills the other.
+
+A subclass may divide its bytes in its own way, with gaps, or with bytes that several queues share (Ascend C:
+EXTERN_IMPL_BUFPOOL). Its InitBuffer asks GetCurAddr for the next free byte, gives buffers to the queue with
+InitStartBufHandle and InitBufHandle, and says with SetCurAddr and SetCurBufSize what is given out then.
 """
 
 from typing import TYPE_CHECKING
@@ -85,6 +89,71 @@ class TBufPool:
         pipe.give(target, first, length, self)
         if isinstance(target, TQueBind):
             self._queues.append(target)
+
+    def GetBufHandle(self, offset: int) -> int:
+        """Return the handle of buffer *offset* (Ascend C: GetBufHandle), for InitStartBufHandle and InitBufHandle.
+
+        Raises:
+            KernelError: The pool was made for fewer buffers.
+        """
+        number = whole("GetBufHandle: offset", offset)
+        if not 0 <= number < self._most:
+            raise KernelError(f"GetBufHandle({number}) of {self!r}", f"it was made for {self._most}: TBufPool(..., 16)")
+        return number
+
+    def GetCurAddr(self) -> int:
+        """Return where the bytes begin that are not given out (Ascend C: GetCurAddr), from the start of the memory."""
+        self._given()
+        return self._start + self._used
+
+    def SetCurAddr(self, cur_addr: int) -> None:
+        """Set where the bytes begin that are not given out (Ascend C: SetCurAddr).
+
+        Raises:
+            KernelError: It is outside the pool, or not a multiple of 32.
+        """
+        self._given()
+        used = whole("SetCurAddr: cur_addr", cur_addr) - self._start
+        if not 0 <= used <= self._length or used % BLOCK:
+            raise KernelError(
+                f"SetCurAddr({cur_addr}) of {self!r}",
+                f"it is a multiple of {BLOCK} from {self._start} to {self._start + self._length}",
+            )
+        self._used = used
+
+    def GetCurBufSize(self) -> int:
+        """Return how many buffers are given out (Ascend C: GetCurBufSize)."""
+        return self._count
+
+    def SetCurBufSize(self, cur_buf_size: int) -> None:
+        """Set how many buffers are given out (Ascend C: SetCurBufSize).
+
+        Raises:
+            KernelError: The pool was made for fewer.
+        """
+        count = whole("SetCurBufSize: cur_buf_size", cur_buf_size)
+        if not 0 <= count <= self._most:
+            raise KernelError(f"SetCurBufSize({count}) of {self!r}", f"it was made for {self._most}: TBufPool(..., 16)")
+        self._count = count
+
+    def room(self, target: TQueBind | TBuf, address: int, length: int) -> "TPipe":
+        """Return the TPipe, after a check of the bytes that InitBufHandle gives to *target*; they must be of this pool.
+
+        A queue is drained by Reset().
+        """
+        pipe, start = self._given(), whole("InitBufHandle: cur_pool_addr", address)
+        position = target.position if isinstance(target, TBuf) else target.source
+        if not self._start <= start <= start + length <= self._start + self._length or start % BLOCK:
+            raise KernelError(
+                f"InitBufHandle of {length} bytes at {start} for {target!r}",
+                f"{self!r} has bytes {self._start} to {self._start + self._length}, and a buffer begins at a multiple "
+                f"of {BLOCK}",
+            )
+        if position.space is not self.position.space:
+            raise KernelError(f"InitBufHandle for {target!r} from {self!r}", "both lie in one memory")
+        if isinstance(target, TQueBind) and target not in self._queues:
+            self._queues.append(target)
+        return pipe
 
     def next_bytes(self, nbytes: int) -> int:
         """Return where the next *nbytes* begin, and give them out."""

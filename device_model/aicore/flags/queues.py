@@ -20,18 +20,22 @@ from collections.abc import Callable
 from enum import Enum
 from operator import index as integer
 from sys import _getframe
+from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
 from device_model.aicore.core.findings import Rule
-from device_model.aicore.core.machine import Core
+from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.memories import LocalMemory
-from device_model.aicore.core.names import EVENT_OF, Pipe, TPosition
+from device_model.aicore.core.names import BLOCK, EVENT_OF, Pipe, TPosition
 from device_model.aicore.core.packed import bytes_of, elements_in
 from device_model.aicore.core.tensors import LocalTensor, dtype_of, place
 from device_model.aicore.flags.sync import alloc_event, release_event, set_flag, wait_flag
 from device_model.kernel.findings import KernelError, KernelHangError
 from device_model.kernel.sites import Site, instruction_of
+
+if TYPE_CHECKING:
+    from device_model.aicore.flags.bufpool import TBufPool
 
 # Adds to the number of tensors that are allocated at a position (TPipe.count_live).
 CountLive = Callable[[TPosition, int], None]
@@ -126,6 +130,7 @@ class TQueBind:
         self._by_address: dict[int, _Buffer] = {}
         self._cursor = 0
         self._fifo: deque[tuple[_Buffer, LocalTensor]] = deque()
+        self._promised = 0, 0, 0  # a handle, buffers, and bytes of each, of InitStartBufHandle
 
     def __repr__(self) -> str:
         states = ", ".join(buffer.state.value for buffer in self._buffers) or "no buffers"
@@ -146,6 +151,49 @@ class TQueBind:
         self._by_address = {buffer.address: buffer for buffer in self._buffers}
         self._cursor = 0
         self._fifo.clear()
+
+    def InitStartBufHandle(self, start_bufhandle: int, num: int, length: int) -> None:
+        """Say how many buffers a pool of the kernel's own gives to the queue (Ascend C: InitStartBufHandle).
+
+        Args:
+            start_bufhandle: The handle of the first one, of `TBufPool.GetBufHandle`.
+            num: The number of buffers.
+            length: The bytes of each, a multiple of 32.
+
+        Raises:
+            KernelError: A number is impossible.
+        """
+        self._promised = promised(self, start_bufhandle, num, length)
+
+    def InitBufHandle(self, buf_pool: "TBufPool", index: int, bufhandle: int, cur_pool_addr: int, length: int) -> None:
+        """Give a buffer of a pool to the queue (Ascend C: InitBufHandle), in the order of their numbers.
+
+        Args:
+            buf_pool: The pool.
+            index: The number of the buffer in the queue, from 0 on.
+            bufhandle: The handle that InitStartBufHandle got.
+            cur_pool_addr: Where it begins, in bytes from the start of the memory.
+            length: Its bytes, as InitStartBufHandle has said.
+
+        Raises:
+            KernelError: InitStartBufHandle has not said so, or the bytes are not of the pool, or of another buffer.
+        """
+        handle, count, nbytes = self._promised
+        number, given = integer(index), 0 if index == 0 else len(self._buffers)
+        if number != given or number >= count or (bufhandle, length) != (handle, nbytes):
+            raise KernelError(
+                f"InitBufHandle of buffer {index}, {length} bytes, for {self!r} with handle {bufhandle}",
+                f"InitStartBufHandle has said {count} buffers of {nbytes} bytes with handle {handle}, and the next one "
+                f"is {given}",
+            )
+        pipe = buf_pool.room(self, cur_pool_addr, nbytes)
+        if number == 0:
+            self.take_buffers(pipe.count_live, pipe.core, pipe.core.memory(self.source.space), cur_pool_addr, 1, nbytes)
+            return
+        if cur_pool_addr in self._by_address:
+            raise KernelError(f"InitBufHandle at {cur_pool_addr} for {self!r}", "another of its buffers begins there")
+        self._buffers.append(_Buffer(integer(cur_pool_addr)))
+        self._by_address[self._buffers[-1].address] = self._buffers[-1]
 
     def AllocTensor(self, dtype: npt.DTypeLike) -> LocalTensor:
         """Allocate the next free buffer as a tensor (Ascend C: AllocTensor).
@@ -360,6 +408,7 @@ class TBuf:
         self._address = 0
         self._length = 0
         self._tensors: dict[tuple[object, int, int], LocalTensor] = {}
+        self._promised = 0, 0, 0
 
     def __repr__(self) -> str:
         return f"<TBuf {self.position} {self._length} bytes>"
@@ -370,6 +419,31 @@ class TBuf:
         self._address = start
         self._length = length
         self._tensors.clear()
+
+    def InitStartBufHandle(self, start_bufhandle: int, num: int, length: int) -> None:
+        """Say that a pool of the kernel's own gives the buffer (Ascend C: InitStartBufHandle); as that of a queue.
+
+        Raises:
+            KernelError: A number is impossible; *num* is 1.
+        """
+        self._promised = promised(self, start_bufhandle, num, length)
+        if self._promised[1] != 1:
+            raise KernelError(f"InitStartBufHandle of {num} buffers for {self!r}", "a TBuf has 1")
+
+    def InitBufHandle(self, buf_pool: "TBufPool", index: int, bufhandle: int, cur_pool_addr: int, length: int) -> None:
+        """Give a buffer of a pool to the TBuf (Ascend C: InitBufHandle); as that of a queue.
+
+        Raises:
+            KernelError: InitStartBufHandle has not said so, or the bytes are not of the pool.
+        """
+        handle, count, nbytes = self._promised
+        if integer(index) or (bufhandle, 1, length) != self._promised:
+            raise KernelError(
+                f"InitBufHandle of buffer {index}, {length} bytes, for {self!r} with handle {bufhandle}",
+                f"InitStartBufHandle has said {count} of {nbytes} bytes with handle {handle}, and it has number 0",
+            )
+        pipe = buf_pool.room(self, cur_pool_addr, length)
+        self.take_buffer(pipe.core.memory(self.position.space), integer(cur_pool_addr), length)
 
     def Get(self, dtype: npt.DTypeLike, size: int | None = None) -> LocalTensor:
         """Return the buffer, or its first *size* elements, as a tensor of *dtype* (Ascend C: Get)."""
@@ -392,3 +466,16 @@ class TBuf:
             self._tensors[key] = tensor
             tensor.kept_in = self._tensors, key
         return tensor
+
+
+def promised(target: TQueBind | TBuf, handle: int, num: int, length: int) -> tuple[int, int, int]:
+    """Return what InitStartBufHandle says: a handle, the number of buffers, and the bytes of each."""
+    count, nbytes = integer(num), integer(length)
+    if count < 1 or nbytes < 1 or nbytes % BLOCK:
+        raise KernelError(
+            f"InitStartBufHandle of {count} x {nbytes} bytes for {target!r}",
+            f"both are 1 or more, and the bytes a multiple of {BLOCK}",
+        )
+    core = running()
+    core.scalar += core.spec.init_buffer
+    return integer(handle), count, nbytes

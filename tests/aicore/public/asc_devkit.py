@@ -144,3 +144,46 @@ def atomic_max(x: asc.In, y: asc.InOut):
     asc.DataCopy(gm(y, asc.half), local, size)
     asc.DisableDmaAtomic()
     asc.PipeBarrier(asc.PIPE_ALL)
+
+
+class _Pool(asc.TBufPool):
+    """A pool that gives out its buffers itself."""
+
+    def InitBuffer(self, target, first, length=None):
+        count, length = (1, first) if length is None else (first, length)
+        handle, address = self.GetBufHandle(self.GetCurBufSize()), self.GetCurAddr()
+        target.InitStartBufHandle(handle, count, length)
+        for number in range(count):
+            target.InitBufHandle(self, number, handle, address + number * length, length)
+        self.SetCurAddr(address + count * length)
+        self.SetCurBufSize(self.GetCurBufSize() + count)
+
+
+def _pool_data(rng):
+    x, y = (rng.integers(-99, 99, 1_024).astype(HALF) for _ in range(2))
+    return Data({"x": x, "y": y, "count": 1_024}, {"z": x + y})
+
+
+@follows(f"{BASIC}/04_memory_management/tbufpool_management", _pool_data)
+@asc.kernel
+def tbufpool_management(x: asc.In, y: asc.In, z: asc.Out, count: int):
+    """A sum in a queue, a buffer and a queue of a pool of the kernel's own; the queue's flag covers both copies."""
+    pipe, pool, nbytes = asc.TPipe(), _Pool(asc.TPosition.VECCALC, 16), count * 2
+    arriving, other, leaving = asc.TQue(VECIN, 1), asc.TBuf(VECIN), asc.TQue(VECOUT, 1)
+    pipe.InitBufPool(pool, nbytes * 3)
+    pool.InitBuffer(arriving, 1, nbytes)
+    pool.InitBuffer(other, nbytes)
+    pool.InitBuffer(leaving, 1, nbytes)
+    local, second = arriving.AllocTensor(asc.half), other.Get(asc.half)
+    asc.DataCopy(local, gm(x, asc.half), count)
+    asc.DataCopy(second, gm(y, asc.half), count)
+    arriving.EnQue(local)
+    local, second, result = arriving.DeQue(asc.half), other.Get(asc.half), leaving.AllocTensor(asc.half)
+    asc.Add(result, local, second, count)
+    leaving.EnQue(result)
+    arriving.FreeTensor(local)
+    result = leaving.DeQue(asc.half)
+    asc.DataCopy(gm(z, asc.half), result, count)
+    leaving.FreeTensor(result)
+    pool.Reset()
+    pipe.Reset()

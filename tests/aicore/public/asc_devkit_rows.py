@@ -1,10 +1,11 @@
 """Kernels after folders of asc-devkit's examples that work on rows: with functions of the library."""
 
 import numpy as np
+from convolutions import in_planes
 
 from acl_py import asc
 from public.asc_devkit_products import EXAMPLES
-from public.cases import Data, buffer, follows, gm, queue
+from public.cases import Data, buffer, follows, gm, queue, up
 
 HALF, FLOAT = np.float16, np.float32
 IN, OUT = asc.TPosition.VECIN, asc.TPosition.VECOUT
@@ -108,3 +109,34 @@ def layernorm_v2(
         tensor = each.DeQue(asc.float32)
         asc.DataCopy(gm(argument, asc.float32), tensor, count)
         each.FreeTensor(tensor)
+
+
+def _transdata_data(rng):
+    x = rng.integers(-99, 99, (2, 20, 2, 3, 5)).astype(HALF)
+    return Data({"x": x, "shape": x.shape}, {"y": in_planes(x)})
+
+
+@follows(f"{EXAMPLES}/04_advanced_api/08_transpose/transdata", _transdata_data)
+@asc.kernel
+def transdata(x: asc.In, y: asc.Out, shape: tuple[int, ...]):
+    """Planes of 15 pixels are filled up on their way in, and leave as pixels of 16 channels each."""
+    n, c, d, h, w = shape
+    pipe, padded, c1 = asc.TPipe(), up(h * w, HALVES), -(-c // HALVES)
+    size = n * d * c1 * h * w * HALVES
+    arriving = queue(pipe, IN, 1, n * c * d * padded * 2)
+    leaving = queue(pipe, OUT, 1, size * 2)
+    temporary = buffer(pipe, 1_024)
+    local = arriving.AllocTensor(asc.half)
+    blocks, pads = asc.DataCopyExtParams(n * c * d, h * w * 2), asc.DataCopyPadExtParams(True, 0, padded - h * w, 123)
+    asc.DataCopyPad(local, gm(x, asc.half), blocks, pads)
+    arriving.EnQue(local)
+    result, tmp, local = leaving.AllocTensor(asc.half), temporary.Get(asc.uint8), arriving.DeQue(asc.half)
+    asc.PipeBarrier(asc.PIPE_V)
+    config = asc.TransDataConfig(asc.DataFormat.NCDHW, asc.DataFormat.NDC1HWC0)
+    params = asc.TransDataParams(shape, (n, d, c1, h, w, HALVES))
+    asc.TransData(result, local, tmp, config=config, params=params)
+    leaving.EnQue(result)
+    arriving.FreeTensor(local)
+    result = leaving.DeQue(asc.half)
+    asc.DataCopy(gm(y, asc.half), result, size)
+    leaving.FreeTensor(result)

@@ -1,5 +1,7 @@
 """Kernels after folders of ops-nn that multiply matrices."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from acl_py import asc
@@ -74,3 +76,34 @@ def mat_mul_sc_split_k(a: asc.In, b: asc.In, c: asc.InOut, k: int, tiling: asc.T
     for turn in range(2):
         asc.WaitFlag(asc.HardEvent.MTE1_MTE2, used[turn])
         asc.WaitFlag(asc.HardEvent.FIX_M, stored[turn])
+
+
+def _traits_data(rng):
+    a, b, c = factors(rng, 96, 80, 48)
+    tiling = asc.multi_core_matmul_tiling(SPEC, 96, 80, 48, HALF, cores=1, fix_split=(32, 32, 48))
+    tiling = replace(tiling, single_core_m=32, single_core_n=32)
+    return Data({"a": a, "b": b, "shape": (96, 80, 48), "tiling": tiling}, {"c": c})
+
+
+@follows("ops-nn/matmul/common/cmct/kernel", _traits_data, blocks=4, tolerance=1e-3)
+@asc.kernel(kind=CUBE)
+def kernel_matmul(a: asc.In, b: asc.In, c: asc.Out, shape: tuple[int, int, int], tiling: asc.TCubeTiling):
+    """Tensors in GM carry their layouts, which say where the tile of a round begins; cores take tiles in turn."""
+    m, n, k = shape
+    types = (asc.half, (m, k)), (asc.half, (k, n)), (asc.float32, (m, n))
+    traits = [asc.MakeTensorTrait(dtype, asc.TPosition.GM, (size, (size[1], 1))) for dtype, size in types]
+    tensors = [asc.GlobalTensor(trait).SetGlobalBuffer(each) for trait, each in zip(traits, (a, b, c), strict=True)]
+    mm = asc.Matmul(*(asc.MatmulType(asc.TPosition.GM, asc.CubeFormat.ND, dtype) for dtype, _ in types))
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)
+
+    def at(tensor, row, column):
+        down, across = tensor.GetTensorTrait().GetLayout()[1]
+        return tensor[row * down + column * across]
+
+    for tile in range(asc.GetBlockIdx(), tiling.used_core_num, asc.GetBlockNum()):
+        row, column, rows, columns = tiling.part(tile)
+        mm.SetSingleShape(rows, columns, k)
+        mm.SetTensorA(at(tensors[0], row, 0))
+        mm.SetTensorB(at(tensors[1], 0, column))
+        mm.IterateAll(at(tensors[2], row, column))
+    mm.End()
