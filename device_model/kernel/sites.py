@@ -1,12 +1,10 @@
 """Lines of kernels: where an instruction was issued."""
 
 from functools import cache
-from opcode import opmap
 from pathlib import Path
 from sys import _getframe
 from types import CodeType, FrameType
 
-_CACHE = opmap["CACHE"]
 # Where the languages of kernels are written, and NumPy, which calls them. A line of a kernel is outside of them.
 _PACKAGES = ("device_model.aicore", "device_model.cta", "device_model.kernel", "numpy")
 
@@ -54,14 +52,20 @@ def _line(code: CodeType, lasti: int) -> int:
 def frame_of_kernel(inner: FrameType) -> FrameType:
     """Return the nearest frame outside the languages of kernels, which is the kernel's line; *inner* if none is."""
     frame: FrameType | None = inner
-    while frame is not None and _is_language(frame.f_globals.get("__package__")):
+    while frame is not None and _IS_LANGUAGE[frame.f_globals.get("__package__")]:
         frame = frame.f_back
     return inner if frame is None else frame
 
 
-@cache
-def _is_language(package: str | None) -> bool:
-    return package is not None and package.startswith(_PACKAGES)
+class _IsLanguage(dict[str | None, bool]):
+    """Whether a package belongs to the languages, by its name; a look-up takes half the time of a cached function."""
+
+    def __missing__(self, package: str | None) -> bool:
+        self[package] = is_language = package is not None and package.startswith(_PACKAGES)
+        return is_language
+
+
+_IS_LANGUAGE = _IsLanguage()
 
 
 def instruction_of(frame: FrameType) -> tuple[CodeType, int]:
@@ -70,10 +74,9 @@ def instruction_of(frame: FrameType) -> tuple[CodeType, int]:
     The offset is not always f_lasti. Before Python 3.13 that is the end of the cache behind a subscript, once the
     interpreter has specialised the subscript: the same line would have two offsets.
     """
-    code, offset = frame.f_code, frame.f_lasti
-    while code.co_code[offset] == _CACHE:
-        offset -= 2
-    return code, offset
+    code = frame.f_code
+    # A cache is zeros. An argument of 0 goes with them, so the last byte left is an opcode or its argument.
+    return code, len(code.co_code[: frame.f_lasti + 1].rstrip(b"\0")) - 1 & -2
 
 
 def site() -> Site:

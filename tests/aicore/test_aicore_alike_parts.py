@@ -1,7 +1,13 @@
-"""Blocks of several shapes: each shape is recorded once, however the blocks are divided before."""
+"""Blocks that do several things: each kind is recorded once, however the blocks are divided before, and what a block
+that runs by itself changes is seen by those behind it.
+"""
+
+from functools import partial
 
 import numpy as np
+import pytest
 from alike import TILE, check_same, numbers, ub
+from cores import launch
 
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import HardEvent, KernelType
@@ -9,6 +15,7 @@ from device_model.aicore.core.tensors import GlobalTensor, float32
 from device_model.aicore.cube.matmul_tiling import TCubeTiling
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
 from device_model.aicore.moving.copies import DataCopy
+from device_model.aicore.vector.elementwise import Adds
 from tests.bench.rows.matmuls import multiply
 
 SIDE = 224  # of a product: three parts of 64, and one of 32
@@ -50,3 +57,39 @@ def test_four_ways_of_sixteen_blocks_cost_three_failures():
 def test_blocks_that_are_divided_too_often_run_one_by_one():
     """With 12 blocks three runs may fail. Three branches divide them further: three runs fail, and each runs alone."""
     assert check_same(copy_by_ways, numbers(2), 3, blocks=12) == 3 + 12
+
+
+class Switch:
+    is_on = False
+
+
+def switches(at, x):
+    """Block *at* sets an attribute of a class, which this block and those behind it read."""
+    if GetBlockIdx() == at:
+        Switch.is_on = True
+    Adds(ub(1), ub(0), float(Switch.is_on), TILE)
+    DataCopy(GlobalTensor(float32).SetGlobalBuffer(x)[GetBlockIdx() * TILE], ub(1), TILE)
+
+
+def turns(at, x):
+    """Each block turns an attribute of a class from false to true or back; the one behind block *at* adds 2."""
+    Switch.is_on = not Switch.is_on
+    value = 2.0 if GetBlockIdx() > at else 0.0
+    Adds(ub(1), ub(0), float(Switch.is_on) + value, TILE)
+    DataCopy(GlobalTensor(float32).SetGlobalBuffer(x)[GetBlockIdx() * TILE], ub(1), TILE)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "written"),
+    [(partial(switches, 3), [0, 0, 0, 1, 1, 1, 1, 1]), (partial(turns, 6), [1, 0, 1, 0, 1, 0, 1, 2])],
+    ids=["one block sets it", "each block turns it"],
+)
+def test_an_attribute_that_some_blocks_set_is_seen_by_the_blocks_behind_them(kernel, written):
+    """A block that is alone with its branch runs by itself: so block 3 makes its change after the others were recorded.
+
+    The first record finds out that block 7 differs, and the second one turns back what the first one has turned.
+    """
+    Switch.is_on = False
+    x = np.zeros(8 * TILE, np.float32)
+    launch(kernel, x, blocks=8, hazards=False, fill=bytes(2))
+    assert x[::TILE].tolist() == written

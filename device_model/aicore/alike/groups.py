@@ -27,10 +27,11 @@ _BLOCKS_OF_A_FAILURE = 4  # in a launch at most one record for so many blocks ma
 
 
 class Group:
-    """Blocks that do what *recorder* has recorded."""
+    """Blocks that do what *recorder* has recorded, as long as *has_changed()* is false of what the kernel reads."""
 
-    def __init__(self, recorder: Recorder, blocks: Blocks) -> None:
+    def __init__(self, recorder: Recorder, blocks: Blocks, has_changed: Callable[[], bool]) -> None:
         self._blocks = blocks
+        self._has_changed = has_changed
         self._has_failed = False
         self._recorder = recorder
         program = recorder.program
@@ -61,8 +62,10 @@ class Group:
 
     def run(self, place: int, core: Core, run_alone: Callable[[], None]) -> None:
         """Do what the block at *place* of the group does on *core*; *run_alone* does it without the record."""
-        self._has_failed = self._has_failed or not self._compute(place)
-        if self._has_failed:  # then the record is not what its first block did
+        # The record is not what this block does if a block that ran by itself has set what the kernel reads, or if the
+        # first block cannot compute it.
+        self._has_failed = self._has_failed or self._has_changed() or not self._compute(place)
+        if self._has_failed:
             run_alone()  # which raises the error where the kernel's lines are in its traceback
             return
         program = core.program
@@ -171,14 +174,16 @@ def groups_of(
         recorder = Recorder(part, blocks)
         with own_range(judge.loops.values()):
             is_whole = _record(recorder, partial(run_block, recorder, kernel))
+        if judge.was_wrong():
+            return {}
         if not is_whole:
             left -= 1
         if blocks.answers is not None:
             parts += _divided(part, blocks.answers)
         elif is_whole:
-            group = Group(recorder, blocks)
+            group = Group(recorder, blocks, judge.has_changed)
             found.update((core.index, partial(group.run, place, core)) for place, core in enumerate(part))
-    return {} if judge.was_wrong() else found
+    return found
 
 
 def _is_watched() -> bool:

@@ -76,17 +76,26 @@ class Judge:
 
     def was_wrong(self) -> bool:
         """Return whether a call of the kernel has set attributes of what it uses; undo that."""
-        is_wrong = False
+        changes = list(self._changes())
+        for owner, name, old in changes:
+            if old is _NOTHING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, old)
+        return bool(changes)
+
+    def has_changed(self) -> bool:
+        """Return whether attributes of what the kernel uses are others than when it was judged."""
+        return any(True for _ in self._changes())
+
+    def _changes(self) -> Iterator[tuple[Any, str, Any]]:
+        """Return each attribute that is another one now: its owner, its name, and what it was."""
         for owner, old in self._attributes:
             new = _attributes_of(owner)
             for name in dict.fromkeys((*old, *new)):
-                if new.get(name, _NOTHING) is not old.get(name, _NOTHING):
-                    is_wrong = True
-                    if name in old:
-                        setattr(owner, name, old[name])
-                    else:
-                        delattr(owner, name)
-        return is_wrong
+                before = old.get(name, _NOTHING)
+                if new.get(name, _NOTHING) is not before:
+                    yield owner, name, before
 
     def is_harmless(self, value: Any) -> bool:
         """Whether *value* cannot change, and running it, if it can be run, changes nothing outside."""
