@@ -82,8 +82,9 @@ only from those below it, and all of them may import device_model:
                                         what the host knows of work; objects of the driver
         driver clock                    what is asked of a vendor's driver; real time
     options         what a simulation is begun with
-    faults asc cta ptx
-                    fault rules; the languages of core kernels and of thread-block kernels; kernels in PTX
+    faults/         fault rules
+        texts rules checks force        rules as text; what makes them, and checks arguments; those in force
+    asc cta ptx     the languages of core kernels and of thread-block kernels; kernels in PTX
     verbs/          the verbs, one module for each noun
         devices peers memory managed streams events signals failures host marks
         copies transfers fills kernels core_kernels block_kernels card_code arguments arrays callbacks costs
@@ -98,6 +99,7 @@ only from those below it, and all of them may import device_model:
         captures pools collectives      what captures refuse; what a pool gives back; how ranks and groups are queued
         leaks                           what is never freed, or never destroyed
         folds folding fold_checks       ranks that are alike, of which one runs; whether they are
+        rank_numbers containers         what tells ranks apart
     host_arrays/    arrays of the host that report their uses
         views host_view array_ranges    who gets the reports; the arrays; which bytes they cover
     findings        what is wrong with a program although it ran
@@ -115,7 +117,7 @@ only from those below it, and all of them may import device_model:
         table acts                      what is known of each verb; what a call has done
         steps fields                    the steps of programs that make calls; which values their fields have
     many/           a function at many points, in processes or in an executor
-        crew pools                      where the points run, and in which order; pools of processes
+        crew pools batches              where the points run, and in which order; pools of processes; tasks of Dask
     callers codes errors kernel_names parts projects ranges sites signatures whole_files late_imports
                     the ground: tasks, return codes, exceptions, parts of the sanitizer, tables of a pyproject.toml,
                     ranges of bytes, lines of the user's program, the functions of `acl`, files that are written whole

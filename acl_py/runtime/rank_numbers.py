@@ -4,8 +4,10 @@ A program that says nothing about its classes claims that all ranks are alike. T
 computed from it knows its value for each rank. A comparison in the user's code that would be true for some of them and
 false for others is an error, because the others would go another way.
 
-It does not see what is looked up by the number, or a loop that is as long: `fold="check"` is for these. And it sees no
-containers: of `rank in range(8)` it gets one comparison for each element, so this is an error.
+Of `rank in range(8)` it gets one comparison for each element. So it computes the container again, where that is sure to
+change nothing. Then it is an error only if some ranks are in it and others are not.
+
+It does not see what is looked up by the number, or a loop that is as long: `fold="check"` is for these.
 """
 
 import operator
@@ -15,6 +17,7 @@ from sys import _getframe
 from types import CodeType, FrameType
 from typing import Any, Self
 
+from acl_py.runtime.containers import container_of
 from acl_py.sites import is_foreign, site_of
 
 _MOST = 1_000  # different comparisons that are looked at
@@ -62,6 +65,8 @@ class Watch:
         if other is None:
             self._equal.add(key)
             return
+        if name == "==" and self._agree_on_a_container(left, frame):
+            return
         text = f"{left.text} {name} {_text(right)}"
         remedy = left.text if left.text != "rank" else text
         raise ValueError(
@@ -69,6 +74,19 @@ class Watch:
             f"{site_of(frame)} is {mine} for rank {self.ranks[0]}, and not for rank {other}; tell them apart with "
             f"alike=lambda rank: {remedy}; or, if they do the same all the same, pass alike=lambda rank: 0"
         )
+
+    def _agree_on_a_container(self, number: "RankNumber", frame: FrameType) -> bool:
+        """Whether *frame* asks if *number* is in a container, and the answer is the same for all ranks."""
+        elements = container_of(frame)
+        if elements is None:
+            return False
+        key = "in", number.text, elements
+        if key not in self._equal:
+            mine = number.of(self.ranks[0]) in elements
+            if any((number.of(rank) in elements) is not mine for rank in self.ranks):
+                return False
+            self._equal.add(key)
+        return True
 
     def _is_users(self, frame: FrameType) -> bool:
         """Whether *frame* is the user's, and compares: a dictionary compares its keys, too, when one is looked up."""

@@ -94,6 +94,55 @@ def test_a_comparison_that_tells_ranks_apart_says_how_to_tell_them_apart_with_al
     assert folded(rank, alike=eval(f"lambda rank: {key}")) == [None] * RANKS
 
 
+class Stages:
+    """Ranges of ranks, in a field."""
+
+    width = 8
+
+    def __init__(self):
+        self.all = range(RANKS)
+        self.count = RANKS // self.width
+
+
+async def in_containers(number):
+    """What all ranks are in, and what none is in."""
+    stages, ranks, some = Stages(), list(range(RANKS)), {RANKS, RANKS + 1}
+    assert number in range(RANKS)
+    assert number in stages.all
+    assert number in ranks
+    assert number // 4 in (0, 1, 2, 3)
+    name = "é" if number - 1 in range(-1, stages.count * stages.width - 1) else ""
+    assert number * 2 in range(
+        2 * RANKS
+    )  # fmt: skip
+    return name, number not in range(RANKS, 2 * RANKS), number in some
+
+
+def test_a_container_that_all_ranks_are_in_does_not_tell_them_apart():
+    assert folded(in_containers) == [("é", True, False)] * RANKS
+
+
+async def in_half(number):
+    if number not in range(RANKS // 2):
+        await acl.CreateStream()
+
+
+async def in_an_unknown_one(number):
+    if number in made_on_call():
+        await acl.CreateStream()
+
+
+def made_on_call():
+    return range(RANKS)
+
+
+@pytest.mark.parametrize("rank", [in_half, in_an_unknown_one])
+def test_a_container_that_only_some_are_in_or_that_is_not_known_is_refused(rank):
+    with pytest.raises(ExceptionGroup) as caught:
+        folded(rank)
+    assert "which are not alike: rank == 0 at test_rank_numbers.py:" in str(caught.value.exceptions[0])
+
+
 def test_who_says_which_ranks_are_alike_is_believed():
     async def rank(number):
         return "first" if number == 0 else "other"
