@@ -509,6 +509,20 @@ def test_rows_from_hbm_that_become_fractals_come_to_a_core_at_a_rate_of_their_ow
     assert took(hit) == pytest.approx(HIT + 32768 / SPEC.l1_read_gbps)
 
 
+def test_rows_from_hbm_that_several_cores_read_come_faster_than_those_of_one():
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        to_l1(x, 0, 64, 256, 256)  # both cores begin here
+        PipeBarrier(Pipe.MTE2)
+        to_l1(x[(1 + GetBlockIdx()) * 16384 :], 0, 64, 256, 256)
+
+    spec = replace(SPEC, same_lines_per_us=10**6, l1_read_bytes_per_cycle=200)
+    both = copies(played(kernel, np.zeros(MB, half), blocks=2, kind=KernelType.AIC_ONLY, spec=spec))
+    shared, own = both[:2]
+    assert took(shared) == pytest.approx(READ + 32768 / SPEC.l1_rows_shared_read_gbps)
+    assert took(own) == pytest.approx(READ + 32768 / SPEC.l1_rows_read_gbps)
+
+
 def test_lines_of_the_l2_that_several_cores_read_come_more_slowly_to_l1():
     def kernel(x):
         x = GlobalTensor(half).SetGlobalBuffer(x)

@@ -60,6 +60,7 @@ class CoreSpec(Frozen):
     l1_read_bytes_per_cycle: Count
     l1_read_gbps: Count
     l1_rows_read_gbps: Count  # of one core, of rows of a matrix from HBM that become fractals
+    l1_rows_shared_read_gbps: Count  # the same at lines at which several cores begin
     l1_shared_read_gbps: Count  # of one core, of lines of the L2 at which several cores begin
     l0c_write_gbps: Count
     request_bytes: Count  # smallest transfer between GM and UB

@@ -64,8 +64,10 @@ class Gm:
             (Direction.WRITE, "l1"): (spec.write_bytes_per_cycle,) * 2,
             (Direction.WRITE, "l0c"): (spec.l0c_write_gbps * per_cycle,) * 2,
         }
-        # To L1: lines at which several cores begin, and rows of a matrix that become fractals.
-        self._shared_rate, self._rows_rate = spec.l1_shared_read_gbps * per_cycle, spec.l1_rows_read_gbps * per_cycle
+        # To L1: lines of the L2 at which several cores begin, and rows of a matrix from HBM that become fractals, by
+        # whether several cores begin there.
+        self._shared_rate = spec.l1_shared_read_gbps * per_cycle
+        self._rows_rates = spec.l1_rows_read_gbps * per_cycle, spec.l1_rows_shared_read_gbps * per_cycle
 
     def ask(self, each: Instruction, flow: Flow, core: int, at: float) -> Demand:
         """Return the demand of *flow*, that of *each* on *core*, at cycle *at*; update the L2 accordingly.
@@ -101,12 +103,13 @@ class Gm:
         to_l1 = flow.direction is Direction.READ and flow.path == "l1"
         from_hbm, from_l2 = self._rates[flow.direction, flow.path]
         if to_l1 and flow.nd2nz and not flow.bypass:
-            from_hbm = min(from_hbm, self._rows_rate)
+            from_hbm = min(from_hbm, self._rows_rates[is_shared])
         if to_l1 and is_shared:
             from_l2 = self._shared_rate
         asked = moved if to_l1 and not flow.bypass else pieces * LINE  # L1 asks for requests, UB for pieces of lines
         inside, more = _inside_sectors(flow, spec)
-        beyond, l2 = (asked + more) / from_hbm, (asked - inside) / from_l2 + (inside + more) / from_hbm
+        slow = (inside + more) / self._rows_rates[False]
+        beyond, l2 = (asked - inside) / from_hbm + slow, (asked - inside) / from_l2 + slow
         if flow.bypass and flow.length < LINE:
             beyond *= spec.bypass_row_permille / 1000
         if flow.direction is Direction.WRITE:

@@ -97,9 +97,11 @@ def cut(m, n, k, single_m, single_n, base_n=256, step=4, depth_a=8, depth_b=8):
     )  # fmt: skip
 
 
-def row(what, published, m, n, k, tiling=None, *, is_trans=False, out=single, reads="aic_time", columns=()):
+def row(
+    what, published, m, n, k, tiling=None, *, is_trans=False, out=single, reads="aic_time", fitted=False, columns=()
+):  # fmt: skip
     multiplied = partial(product, LARGE, m, n, k, tiling, is_trans, out)
-    return Row("Matmul", what, LARGE, published, multiplied, reads=reads, columns=dict(columns))
+    return Row("Matmul", what, LARGE, published, multiplied, reads=reads, fitted=fitted, columns=dict(columns))
 
 
 ROWS = [
@@ -109,7 +111,7 @@ ROWS = [
     row("128 x 30720 over 1024", 53.4, 128, 30720, 1024, cut(128, 30720, 1024, 128, 1280), columns={"mte2": 46.24}),
     row("128 x 24576 over 512", 28.5, 128, 24576, 512, cut(128, 24576, 512, 128, 1024, 128, 8, 8, 16)),
     row("768 x 2048 over 6144", 98.72, 768, 2048, 6144, cut(768, 2048, 6144, 128, 512),
-        reads="task", columns={"mte2": 90}),
+        reads="task", fitted=True, columns={"mte2": 90}),
     row("30720 x 4096 over 1024", 867, 30720, 4096, 1024, is_trans=True, out=half, columns={"mte2": 861.9}),
     # Rows of B begin anywhere: 8,190 bytes lie between them.
     row("1024 x 4095 over 1024", 149.04, 1024, 4095, 1024, cut(1024, 4095, 1024, 128, 1408), columns={"mte2": 130.77}),
