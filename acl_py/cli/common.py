@@ -1,9 +1,11 @@
 """What several commands share: options, and how they print."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 import typer
@@ -32,6 +34,7 @@ _VALUES = {"--sanitize": ALL_PARTS, "--fix": ""}
 OF_DEVICE, OF_TIME, OF_STANDINS = "Device and rules", "Time", "Models and operators"
 OF_MISTAKES, OF_EXPLANATIONS, OF_FILES = "Mistakes and faults", "Explanations", "Files that are written"
 _PLAIN_WIDTH = 120  # columns, if the output is not a terminal
+_EACH_S = 60.0  # between two lines of progress there
 
 Device = Annotated[
     str,
@@ -248,15 +251,15 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def progress(what: str, total: int | None) -> Iterator[Callable[[], object]]:
-    """Show on a terminal how far *what* has come, which has *total* parts, or None if that is not known. Call what is
-    yielded behind each of them.
+def progress(what: str, total: int | None, clock: Callable[[], float] = monotonic) -> Iterator[Callable[[], object]]:
+    """Show how far *what* has come, which has *total* parts, or None if that is not known: a bar on a terminal, and
+    elsewhere a line each minute. Call what is yielded behind each part.
 
     No thread draws it, and both outputs stay as they are, because processes may be forked meanwhile.
     """
     out = console(stderr=True)
     if not out.is_terminal:
-        yield lambda: None
+        yield _lines(what, total, clock)
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -267,6 +270,21 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[], object]]:
     with shown:
         task = shown.add_task(what, total=total)
         yield lambda: shown.update(task, advance=1, refresh=True)
+
+
+def _lines(what: str, total: int | None, clock: Callable[[], float]) -> Callable[[], object]:
+    """Return what counts a part that has ended, and prints a line if the last one is long ago by the *clock*."""
+    ended, said_s = 0, clock()
+
+    def advance() -> None:
+        nonlocal ended, said_s
+        ended += 1
+        if clock() - said_s >= _EACH_S:
+            said_s = clock()
+            of = "" if total is None else f" of {total:,}"
+            print(f"acl-py: {what}: {ended:,}{of}", file=sys.stderr, flush=True)
+
+    return advance
 
 
 def complain(what: str) -> None:
