@@ -14,7 +14,7 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from acl_py import recorded
-from acl_py.faults import Fault, FaultError, parse
+from acl_py.faults import Fault, FaultError, listing, parse
 from acl_py.parts import ALL_PARTS, parts_of
 from acl_py.sanitizer.reports import ReportForm
 from acl_py.sanitizer.suppressions import SuppressionError
@@ -52,6 +52,16 @@ Overlay = Annotated[
         rich_help_panel=OF_DEVICE,
     ),
 ]
+
+
+def _list_rules(rules: list[str] | None) -> list[str] | None:
+    """Return the fault *rules* that an option names; for "list" print what there are instead, and end."""
+    if "list" in (rules or ()):
+        typer.echo(listing())
+        raise typer.Exit
+    return rules
+
+
 FaultRules = Annotated[
     list[str] | None,
     typer.Option(
@@ -59,6 +69,8 @@ FaultRules = Annotated[
         metavar="RULE",
         help="A fault rule, such as 'fail call=Malloc nth=3' or 'delay us=50 op=kernel'; may be repeated. 'list' "
         "lists the rules; docs/programs/replays.md explains them.",
+        callback=_list_rules,
+        is_eager=True,
         rich_help_panel=OF_MISTAKES,
     ),
 ]
@@ -218,6 +230,14 @@ Format = Annotated[
         rich_help_panel=OF_FILES,
     ),
 ]
+
+
+def check_format(form: TraceFormat, path: Path | None) -> None:
+    """Raise BadParameter if the *form* of a trace is given, and no *path* to which one is written."""
+    if path is None and form is not TraceFormat.CHROME:
+        raise typer.BadParameter(f"--format {form.value} says how --trace writes the trace: give both")
+
+
 ReportOut = Annotated[
     Path | None,
     typer.Option(
