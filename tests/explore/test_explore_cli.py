@@ -71,6 +71,15 @@ def test_the_function_of_check():
 
 
 @pytest.mark.slow
+def test_a_check_that_returns_false_needs_no_traceback(tmp_path):
+    folder = script(tmp_path, "import acl_py", "def good():", "    return False")
+    code, _, err = explore("--check", "good", "script.py", folder=folder)
+    assert code == 2
+    assert "AssertionError: good() returned False" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
 def test_a_schedule_that_makes_the_run_much_longer(tmp_path):
     """One deviation is a delay of 1 ms at most."""
     folder = script(
