@@ -3,8 +3,8 @@
 A program of such a package never calls the driver itself, so `cudaFree` tells it nothing. Its words are those of the
 one package that its file imports. A file that imports several, or cuda.bindings, gets the names of CUDA's runtime.
 
-package_words.tsv has the words of each verb. In them {all} stands for the arguments of the call in the message, {each}
-for each of them, and {0} and {1} for the first two.
+package_words.tsv has the words of each verb, and those of `legacy`, the default stream. In them {all} stands for the
+arguments of the call in the message, {each} for each of them, and {0} and {1} for the first two.
 """
 
 import ast
@@ -16,13 +16,14 @@ from pathlib import Path
 
 # The call of a verb, as "SetDevice(1)" or "SynchronizeStream(copies (2))": the second stream of a name has a number.
 _CALL = re.compile(r"\b([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)*)\(((?:[^()]|\(\d+\))*)\)")
+_LEGACY = "legacy"  # what messages call the default stream
 _MADE_BY = "what "  # begins an argument without a name: "what app.py:9 made"
 
 
 def in_words_of(package: str, text: str) -> str:
     """Return *text* with the calls of verbs that *package* has a word for as its programs write them."""
     words = _words()[package]
-    return _CALL.sub(lambda call: _written(words.get(call[1], call[0]), call[1], call[2]), text)
+    return _CALL.sub(lambda call: _written(words.get(call[1], call[0]), call[1], call[2], words[_LEGACY]), text)
 
 
 @cache
@@ -40,13 +41,14 @@ def has_words(package: str) -> bool:
     return package in _words()
 
 
-def _written(form: str, verb: str, given: str) -> str:
-    names = [_plain(each) for each in given.split(", ") if each]
+def _written(form: str, verb: str, given: str, default: str) -> str:
+    named = [default if each == _LEGACY else _plain(each) for each in given.split(", ") if each]
+    names = [*named]
     while len(names) < 2:  # where a sentence speaks of any stream
         names.append("event" if "Event" in verb and not names else "stream")
     if names[0].startswith(_MADE_BY) and form.startswith("{each}."):
         return form.replace("{each}.", "") + f" of {names[0]}"
-    named = [_plain(each) for each in given.split(", ") if each] or names[:1]
+    named = named or names[:1]
     times = named if "{each}" in form else named[:1]
     return " and ".join(form.format(*names, all=", ".join(named), each=name) for name in times)
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from functools import partial
+from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -548,7 +549,14 @@ def run(
 
     async def whole() -> _T:
         with _simulating(options), _ending_deadlocks():
-            return await main(*args)
+            answer = main(*args)
+            if not isawaitable(answer):
+                name = getattr(main, "__name__", repr(main))
+                what = "None" if answer is None else f"an object of {type(answer).__name__}"
+                raise TypeError(
+                    f"acl_py.run() takes a coroutine function, and {name}() returned {what}: write `async def {name}`"
+                )
+            return await answer
 
     if running_loop() is not None:
         raise RuntimeError(

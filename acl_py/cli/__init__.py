@@ -10,7 +10,7 @@ import typer.core
 
 from acl_py import __version__
 from acl_py.cli.calibrating import calibrate_command
-from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_trace
+from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, check_format, write_trace
 from acl_py.cli.comparing import compare_command
 from acl_py.cli.converting import atc_command
 from acl_py.cli.defaults import config_command, give_defaults
@@ -134,6 +134,7 @@ def demo_command(
     from acl_py.tools import demo, demo_aicore, demo_flash  # imported here, because few commands need their kernels
 
     edits = edits_of(what_if)
+    check_format(trace_format, trace_out)
     page = {Demo.STREAMS: demo, Demo.AICORE: demo_aicore, Demo.FLASH: demo_flash}[what].main()
     fine = trace_out is None or write_trace(page.runs[-1].timeline, trace_out, trace_format)
     shown = [*map(Shown, page.runs)]

@@ -1,9 +1,11 @@
 """What several commands share: options, and how they print."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +14,7 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from acl_py import recorded
-from acl_py.faults import Fault, FaultError, parse
+from acl_py.faults import Fault, FaultError, listing, parse
 from acl_py.parts import ALL_PARTS, parts_of
 from acl_py.sanitizer.reports import ReportForm
 from acl_py.sanitizer.suppressions import SuppressionError
@@ -32,6 +34,7 @@ _VALUES = {"--sanitize": ALL_PARTS, "--fix": ""}
 OF_DEVICE, OF_TIME, OF_STANDINS = "Device and rules", "Time", "Models and operators"
 OF_MISTAKES, OF_EXPLANATIONS, OF_FILES = "Mistakes and faults", "Explanations", "Files that are written"
 _PLAIN_WIDTH = 120  # columns, if the output is not a terminal
+_EACH_S = 60.0  # between two lines of progress there
 
 Device = Annotated[
     str,
@@ -49,6 +52,16 @@ Overlay = Annotated[
         rich_help_panel=OF_DEVICE,
     ),
 ]
+
+
+def _list_rules(rules: list[str] | None) -> list[str] | None:
+    """Return the fault *rules* that an option names; for "list" print what there are instead, and end."""
+    if "list" in (rules or ()):
+        typer.echo(listing())
+        raise typer.Exit
+    return rules
+
+
 FaultRules = Annotated[
     list[str] | None,
     typer.Option(
@@ -56,6 +69,8 @@ FaultRules = Annotated[
         metavar="RULE",
         help="A fault rule, such as 'fail call=Malloc nth=3' or 'delay us=50 op=kernel'; may be repeated. 'list' "
         "lists the rules; docs/programs/replays.md explains them.",
+        callback=_list_rules,
+        is_eager=True,
         rich_help_panel=OF_MISTAKES,
     ),
 ]
@@ -215,6 +230,14 @@ Format = Annotated[
         rich_help_panel=OF_FILES,
     ),
 ]
+
+
+def check_format(form: TraceFormat, path: Path | None) -> None:
+    """Raise BadParameter if the *form* of a trace is given, and no *path* to which one is written."""
+    if path is None and form is not TraceFormat.CHROME:
+        raise typer.BadParameter(f"--format {form.value} says how --trace writes the trace: give both")
+
+
 ReportOut = Annotated[
     Path | None,
     typer.Option(
@@ -248,15 +271,15 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def progress(what: str, total: int | None) -> Iterator[Callable[[], object]]:
-    """Show on a terminal how far *what* has come, which has *total* parts, or None if that is not known. Call what is
-    yielded behind each of them.
+def progress(what: str, total: int | None, clock: Callable[[], float] = monotonic) -> Iterator[Callable[[], object]]:
+    """Show how far *what* has come, which has *total* parts, or None if that is not known: a bar on a terminal, and
+    elsewhere a line each minute. Call what is yielded behind each part.
 
     No thread draws it, and both outputs stay as they are, because processes may be forked meanwhile.
     """
     out = console(stderr=True)
     if not out.is_terminal:
-        yield lambda: None
+        yield _lines(what, total, clock)
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -267,6 +290,21 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[], object]]:
     with shown:
         task = shown.add_task(what, total=total)
         yield lambda: shown.update(task, advance=1, refresh=True)
+
+
+def _lines(what: str, total: int | None, clock: Callable[[], float]) -> Callable[[], object]:
+    """Return what counts a part that has ended, and prints a line if the last one is long ago by the *clock*."""
+    ended, said_s = 0, clock()
+
+    def advance() -> None:
+        nonlocal ended, said_s
+        ended += 1
+        if clock() - said_s >= _EACH_S:
+            said_s = clock()
+            of = "" if total is None else f" of {total:,}"
+            print(f"acl-py: {what}: {ended:,}{of}", file=sys.stderr, flush=True)
+
+    return advance
 
 
 def complain(what: str) -> None:

@@ -25,6 +25,7 @@ from acl_py.cli.common import (
     Sanitize,
     TraceFormat,
     TraceOut,
+    check_format,
     complain,
     console,
     faults_of,
@@ -105,6 +106,7 @@ def replay_command(
     code is then 1. With --sanitize it is 4 if all ran and there are findings.
     """
     card, orders = profile_of(device, overlay), [rules_of(name) for name in rules or ()]
+    check_format(trace_format, trace_out)
     injected = faults_of(fault)
     edits = edits_of(what_if)
     found = False

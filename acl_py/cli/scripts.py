@@ -27,6 +27,7 @@ from acl_py.cli.common import (
     Sanitize,
     TraceFormat,
     TraceOut,
+    check_format,
     complain,
     faults_of,
     option_refused,
@@ -239,6 +240,7 @@ def run_command(
     --what-if cannot be tried, and the script's own exit code is 0, it is 5.
     """
     form = _form(is_module=is_module, is_text=is_text)
+    check_format(trace_format, trace_out)
     if rules is not None:
         rules_of(rules)
     on_card = card_of(device) is not None

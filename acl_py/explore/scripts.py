@@ -174,7 +174,8 @@ def _run(there: "Connection[Any, Any]", job: Job, decide: Decide, output: str) -
 
     def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         errors.append(full_text(error))
-        sys.__excepthook__(kind, error, trace)
+        if not _is_of_check(trace):
+            sys.__excepthook__(kind, error, trace)
 
     sys.excepthook = note
     schedule = Schedule(decide, lambda deviation, text: there.send((deviation, text)))
@@ -216,6 +217,13 @@ def _failure(code: int, errors: Sequence[str], watch: Watch | None) -> str:
     if code:
         return errors[0] if errors else f"it ended with exit code {code}"
     return "" if watch is None else found_by(watch)
+
+
+def _is_of_check(trace: TracebackType | None) -> bool:
+    """Whether `_check` itself has raised the error of *trace*: that the function returned False says it all."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code is _check.__code__
 
 
 def _check(name: str, main: ModuleType) -> None:

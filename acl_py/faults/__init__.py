@@ -29,4 +29,5 @@ from acl_py.faults.rules import lose_device as lose_device
 from acl_py.faults.rules import out_of_memory as out_of_memory
 from acl_py.faults.rules import slow as slow
 from acl_py.faults.rules import slow_link as slow_link
+from acl_py.faults.texts import listing as listing
 from acl_py.faults.texts import parse as parse

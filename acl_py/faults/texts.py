@@ -24,12 +24,7 @@ def parse(text: str, made: object = "the command line") -> Fault:
     except ValueError as error:  # a quotation mark without the other one
         raise FaultError(f"{text!r}: {error}") from error
     if not words or words[0] not in MAKERS:
-        lines = "".join(_entry(name, _summary(maker)) for name, maker in MAKERS.items())
-        raise FaultError(
-            f"{text!r}: a fault rule begins with one of these words:{lines}\n"
-            "and goes on with arguments, as in fail call=Malloc nth=3:"
-            f"{''.join(_entry(names, meaning) for names, meaning in _HELP.items())}"
-        )
+        raise FaultError(f"{text!r}: {listing()}")
     arguments: dict[str, Any] = {}
     for word in words[1:]:
         name, equals, value = word.partition("=")
@@ -40,6 +35,16 @@ def parse(text: str, made: object = "the command line") -> Fault:
         return replace(MAKERS[words[0]](**arguments), made=made)
     except TypeError as error:
         raise FaultError(f"{text!r}: {error}") from error
+
+
+def listing() -> str:
+    """Return which rules there are, and their arguments, as lines for a terminal."""
+    lines = "".join(_entry(name, _summary(maker)) for name, maker in MAKERS.items())
+    return (
+        f"a fault rule begins with one of these words:{lines}\n"
+        "and goes on with arguments, as in fail call=Malloc nth=3:"
+        f"{''.join(_entry(names, meaning) for names, meaning in _HELP.items())}"
+    )
 
 
 def _summary(maker: Callable[..., Fault]) -> str:

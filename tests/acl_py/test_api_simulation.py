@@ -99,6 +99,14 @@ def test_a_coroutine_in_place_of_its_function_gets_one_error_and_no_warning():
     assert inspect.getcoroutinestate(made) == inspect.CORO_CLOSED
 
 
+def test_a_main_that_is_no_coroutine_function_is_refused():
+    def main():
+        return 3
+
+    with pytest.raises(TypeError, match=r"main\(\) returned an object of int: write `async def main`$"):
+        acl.run(main)
+
+
 def test_a_profile_may_be_given_by_path_and_rules_as_a_value(tmp_path):
     text = (Path(acl.__file__).parents[1] / "device_model/profiles/tiny.toml").read_text()
     file = tmp_path / "mine.toml"

@@ -181,3 +181,19 @@ def test_a_program_that_has_printed_its_own_report_gets_no_summary(tmp_path):
         done = run(tmp_path, program.format(more=more, options=options))
         assert done.stdout.startswith("tiny, rules cuda: 3.3 us of simulated time")
         assert ("of simulated time" in done.stderr) == has_summary
+
+
+def test_a_program_of_verbs_that_hangs_ends_with_the_line_at_which_it_does(tmp_path):
+    program = """\
+        import asyncio
+        import acl_py
+
+        async def main():
+            await asyncio.Future()
+
+        acl_py.run(main)
+        """
+    done = run(tmp_path, program)
+    assert done.returncode == 3
+    assert "task 1: in main at program.py:5, for a bare future" in done.stderr
+    assert "where the threads of the script are:\n  the main thread: program.py:7, in <module>\n" in done.stderr

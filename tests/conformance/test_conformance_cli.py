@@ -415,7 +415,7 @@ def test_a_replay_that_hangs_is_told_with_the_rule_and_the_others_run(file):
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("list", "lose_device"),
+        ("explode op", "lose_device"),
         ("explode op=h2d", "explode"),
         ("fail call=Maloc", "MallocAsync"),
         ("fail nth=1", "call=..."),
@@ -426,6 +426,21 @@ def test_a_rule_that_cannot_be_is_refused_with_what_can(file, fault, said):
     result = acl_py("replay", file(GOOD), "--fault", fault)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+@pytest.mark.parametrize("command", ["replay", "run", "explore"])
+def test_a_list_of_fault_rules_needs_no_file(command):
+    result = acl_py(command, "--fault", "list")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("a fault rule begins with one of these words:\n  fail ")
+
+
+@pytest.mark.parametrize("words", [["demo"], ["replay", "x.json"], ["run", "x.py"]])
+def test_a_format_without_a_trace_is_refused(words):
+    result = acl_py(words[0], "--format", "csv", *words[1:])
+    assert result.exit_code == 2
+    message = " ".join(result.stderr.replace("│", " ").split())
+    assert "--format csv says how --trace writes the trace: give both" in message
 
 
 def test_a_replay_is_explained_with_prices(file):

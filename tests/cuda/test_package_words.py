@@ -9,6 +9,7 @@ from acl_py.wording import reword, words_at
 TEXTS = (
     "RecordEvent(event, stream 1) after a.py:3, StreamWaitEvent(download, event) before a.py:4",
     "RecordEvent(event, compute (2)) after a.py:3, StreamWaitEvent(download (5), event) before a.py:4",
+    "RecordEvent(event, compute) after a.py:3, StreamWaitEvent(legacy, event) before a.py:4",
     "SynchronizeStream(compute) before a.py:9",
     "Free('weights') when the work of a.py:4 is over",
     "FreeHost('result', 'batch') before the program ends",
@@ -20,6 +21,7 @@ TEXTS = (
 NUMBA = """\
 event.record(`stream 1`) after a.py:3, event.wait(download) before a.py:4
 event.record(`compute (2)`) after a.py:3, event.wait(`download (5)`) before a.py:4
+event.record(compute) after a.py:3, event.wait(cuda.default_stream()) before a.py:4
 compute.synchronize() before a.py:9
 del weights, then cuda.current_context().memory_manager.deallocations.clear(), when the work of a.py:4 is over
 del result, batch, then cuda.current_context().memory_manager.deallocations.clear(), before the program ends
@@ -30,6 +32,7 @@ Use cudaMemcpyAsync() in a stream, and cuda.synchronize() before the result is u
 CORE = """\
 event = `stream 1`.record() after a.py:3, download.wait(event) before a.py:4
 event = `compute (2)`.record() after a.py:3, `download (5)`.wait(event) before a.py:4
+event = compute.record() after a.py:3, device.default_stream.wait(event) before a.py:4
 compute.sync() before a.py:9
 weights.close() when the work of a.py:4 is over
 result.close() and batch.close() before the program ends
@@ -40,6 +43,7 @@ Use cudaMemcpyAsync() in a stream, and device.sync() before the result is used""
 RUNTIME = """\
 cudaEventRecord(event, stream 1) after a.py:3, cudaStreamWaitEvent(download, event) before a.py:4
 cudaEventRecord(event, compute (2)) after a.py:3, cudaStreamWaitEvent(download (5), event) before a.py:4
+cudaEventRecord(event, compute) after a.py:3, cudaStreamWaitEvent(legacy, event) before a.py:4
 cudaStreamSynchronize(compute) before a.py:9
 cudaFree('weights') when the work of a.py:4 is over
 cudaFreeHost('result', 'batch') before the program ends

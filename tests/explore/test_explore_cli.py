@@ -3,6 +3,7 @@
 import json
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,6 +68,15 @@ def test_the_function_of_check():
     code, out, _ = explore("--check", "is_copied", "--seed=1", "acl_script.py")
     assert code == 4
     assert "it fails: AssertionError: is_copied() returned False" in out
+
+
+@pytest.mark.slow
+def test_a_check_that_returns_false_needs_no_traceback(tmp_path):
+    folder = script(tmp_path, "import acl_py", "def good():", "    return False")
+    code, _, err = explore("--check", "good", "script.py", folder=folder)
+    assert code == 2
+    assert "AssertionError: good() returned False" in err
+    assert "Traceback" not in err
 
 
 @pytest.mark.slow
@@ -148,7 +158,7 @@ def test_input_that_cannot_be_used(tmp_path, lines, options, message):
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_progress_is_for_terminals(monkeypatch, capsys, is_terminal):
+def test_progress_is_a_bar_on_a_terminal(monkeypatch, capsys, is_terminal):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     if is_terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")
@@ -156,3 +166,16 @@ def test_progress_is_for_terminals(monkeypatch, capsys, is_terminal):
         for _ in range(3):
             advance()
     assert ("3/3" in capsys.readouterr().err) == is_terminal
+
+
+def test_progress_is_a_line_each_minute_where_no_terminal_is(monkeypatch, capsys):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    clock = SimpleNamespace(now=0.0)
+    with progress("schedules", 101, lambda: clock.now) as advance:
+        for at in (30.0, 61.0, 90.0, 122.0):
+            clock.now = at
+            advance()
+    with progress("edits", None, lambda: clock.now) as advance:
+        clock.now += 60
+        advance()
+    assert capsys.readouterr().err == "acl-py: schedules: 2 of 101\nacl-py: schedules: 4 of 101\nacl-py: edits: 1\n"

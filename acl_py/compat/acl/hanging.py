@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from traceback import walk_tb
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -87,7 +88,7 @@ def _is_pool_worker() -> bool:
 def show(error: DeadlockError) -> None:
     """Print what hangs, and where each thread of the script is, to the standard error."""
     lines = [f"acl-py: on a card this would hang\n{error}", *getattr(error, "__notes__", ())]
-    lines += ["where the threads of the script are:", *(f"  {line}" for line in _whereabouts())]
+    lines += ["where the threads of the script are:", *(f"  {line}" for line in _whereabouts(error))]
     session = current_session()
     text = import_late(_WORDING).reword("\n".join(lines), "acl" if session is None else session.words)
     print(text, file=sys.stderr)
@@ -127,22 +128,27 @@ def _timelines() -> "Iterator[Timeline]":
                 yield timeline
 
 
-def _whereabouts() -> Iterator[str]:
-    """Yield where in the script each of its threads is; the main thread may have finished."""
+def _whereabouts(error: DeadlockError) -> Iterator[str]:
+    """Yield where in the script each of its threads is; the main thread may have finished, or have raised *error*."""
     frames = current_frames()
+    raised = [(frame, line) for frame, line in walk_tb(error.__traceback__) if _is_scripts(frame)]
     for thread in threading.enumerate():
         is_main = thread is threading.main_thread()
         frame = frames.get(thread.ident or 0)
         while frame is not None and not _is_scripts(frame):
             frame = None if frame.f_code.co_filename == RUNNER else frame.f_back
         if frame is not None:
-            where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}, in {frame.f_code.co_qualname}"
+            where = _place(frame, frame.f_lineno)
         elif is_main:
-            where = "has finished the script and waits for the other threads"
+            where = _place(*raised[-1]) if raised else "has finished the script and waits for the other threads"
         else:
             continue
         name = "the main thread" if is_main else import_late("acl_py.callers").described(thread)
         yield f"{name}: {where}"
+
+
+def _place(frame: FrameType, line: int) -> str:
+    return f"{Path(frame.f_code.co_filename).name}:{line}, in {frame.f_code.co_qualname}"
 
 
 def _is_scripts(frame: FrameType) -> bool:
