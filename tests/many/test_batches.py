@@ -9,7 +9,11 @@ from acl_py.many.crew import Crew
 from tests import many
 
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),  # a cluster starts, which takes long beside other work
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+]
 
 
 @pytest.fixture(scope="module")
