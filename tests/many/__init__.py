@@ -1,7 +1,9 @@
 """Functions that the tests run at many points."""
 
-from threading import Lock
+from threading import Event, Lock
 from time import perf_counter
+
+TWO_CAME = Event()  # the answers at two points have come back
 
 
 def half(number):
@@ -24,6 +26,21 @@ def task_of(seconds):
     while perf_counter() < until:
         sum(range(100))
     return seconds, get_worker().get_current_task(), perf_counter()
+
+
+def third_waits(number):
+    """Return whether the answers at two points have come; number 3 waits for them."""
+    return number < 3 or TWO_CAME.wait(30)
+
+
+def begins_twice():
+    """Be a task that Dask begins again, as it does when a worker dies."""
+    from distributed import get_client, get_worker  # as above
+
+    from acl_py.many.batches import _mark
+
+    for _ in range(2):
+        _mark(get_client(), get_worker().get_current_task())
 
 
 def letters(count):

@@ -261,9 +261,10 @@ def dask_executor(request):
         "distributed.deploy.lost-worker-timeout": "300 s",  # on a busy machine a new worker takes a while
     }
     workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    any_port = {"dashboard_address": ":0"}  # other tests have clusters, too
     with (
         pytest.importorskip("dask").config.set(options),
-        distributed.LocalCluster(**workers) as cluster,
+        distributed.LocalCluster(**workers, scheduler_kwargs=any_port) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client.get_executor(pure=False)
