@@ -15,7 +15,7 @@
   fixed number of pieces per cycle, whichever lines they are at.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from math import gcd, inf
 from typing import NamedTuple
 
@@ -171,12 +171,12 @@ def _inside_sectors(flow: Flow, spec: CoreSpec) -> tuple[int, int]:
     return moved, requests * spec.l1_request_bytes
 
 
-def _offsets(flow: Flow) -> Iterator[tuple[int, int]]:
-    """Yield where rows of *flow* begin in a line, and how many do."""
-    # It repeats after so many rows.
+def _offsets(flow: Flow) -> list[tuple[int, int]]:
+    """Return where rows of *flow* begin in a line, and how many do. It repeats after so many rows."""
     period = min(flow.rows, LINE // gcd(flow.stride, LINE)) if flow.rows > 1 else 1
-    for row in range(period):
-        yield (flow.start + row * flow.stride) % LINE, (flow.rows - row - 1) // period + 1
+    return [
+        ((flow.start + row * flow.stride) % LINE, (flow.rows - row - 1) // period + 1) for row in range(period)
+    ]  # fmt: skip
 
 
 def _moved(flow: Flow, offset: int, request: int) -> int:
