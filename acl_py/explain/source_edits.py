@@ -88,8 +88,12 @@ class _Edits:
         later = next((other for other in own if other.index > step.index), None)
         earlier = next((other for other in reversed(own) if other.index < step.index), None)
         if earlier is not None and (later is None or (self._is_in_loop(later) and not self._is_in_loop(earlier))):
-            return f"behind {earlier.line}"
-        return "at the end" if later is None else f"before {later.line}"
+            return f"behind {self._around(earlier)}"
+        return "at the end" if later is None else f"before {self._around(later)}"
+
+    def _around(self, step: Step) -> str:
+        """Return the line of *step*, or the loop that it is in."""
+        return f"the loop of {step.line}" if self._is_in_loop(step) else step.line
 
     def _is_in_loop(self, step: Step) -> bool:
         """Whether the line of *step* has its turn several times."""
