@@ -550,11 +550,12 @@ class AclSim:
     def run(self, main: Callable[..., Coroutine[Any, Any, _T]], *args: Any) -> _T:
         """Run the coroutine function *main* in a new simulation, as `acl_py.run` does, and return its result."""
         import acl_py
+        from acl_py.simulation import called
 
         async def whole() -> _T:
             self._simulation = acl_py.current_simulation()
             self._strike()
-            return await main(*args)
+            return await called(main, *args)
 
         return acl_py.run(whole, **self._options)
 

@@ -549,14 +549,7 @@ def run(
 
     async def whole() -> _T:
         with _simulating(options), _ending_deadlocks():
-            answer = main(*args)
-            if not isawaitable(answer):
-                name = getattr(main, "__name__", repr(main))
-                what = "None" if answer is None else f"an object of {type(answer).__name__}"
-                raise TypeError(
-                    f"acl_py.run() takes a coroutine function, and {name}() returned {what}: write `async def {name}`"
-                )
-            return await answer
+            return await called(main, *args)
 
     if running_loop() is not None:
         raise RuntimeError(
@@ -572,6 +565,20 @@ def run(
         result = runner.run(whole())
         admit()  # a signal that came while the simulation ended
         return result
+
+
+def called(main: Callable[..., Awaitable[_T]], *args: Any) -> Awaitable[_T]:
+    """Call the coroutine function *main*, and return what is to be awaited.
+
+    Raises:
+        TypeError: *main* is another function.
+    """
+    answer = main(*args)
+    if not isawaitable(answer):
+        name = getattr(main, "__name__", repr(main))
+        what = "None" if answer is None else f"an object of {type(answer).__name__}"
+        raise TypeError(f"run() takes a coroutine function, and {name}() returned {what}: write `async def {name}`")
+    return answer
 
 
 @contextmanager

@@ -83,13 +83,21 @@ class _Edits:
         return self._times_new[line] < self._times_old[line]
 
     def _place(self, step: Step) -> str:
-        """Return where *step* is now, by a line that has not moved."""
+        """Return where *step* is now, by a line that has not moved: one that is in no loop, if there is one."""
         own = [other for other in self._steps if other.task == step.task and not self._is_moved(other.line)]
         later = next((other for other in own if other.index > step.index), None)
-        if later is not None:
-            return f"before {later.line}"
         earlier = next((other for other in reversed(own) if other.index < step.index), None)
-        return "at the end" if earlier is None else f"behind {earlier.line}"
+        if earlier is not None and (later is None or (self._is_in_loop(later) and not self._is_in_loop(earlier))):
+            return f"behind {self._around(earlier)}"
+        return "at the end" if later is None else f"before {self._around(later)}"
+
+    def _around(self, step: Step) -> str:
+        """Return the line of *step*, or the loop that it is in."""
+        return f"the loop of {step.line}" if self._is_in_loop(step) else step.line
+
+    def _is_in_loop(self, step: Step) -> bool:
+        """Whether the line of *step* has its turn several times."""
+        return self._times_new[step.line] > 1
 
     def _written(self, step: Step) -> str:
         """Return the call of a *step* that an edit has made, as a program could have it."""

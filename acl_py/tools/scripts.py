@@ -71,6 +71,12 @@ class Form(Enum):
 _NEVER_AWAITED = re.compile(r"coroutine '(\w+)' was never awaited")
 _MADE_AT = re.compile(r'^ +File "(.+)", line (\d+)', re.MULTILINE)
 _OWN_FRAME = re.compile(rf'^ +File "{re.escape(PACKAGE)}.*\n(?: {{4}}.*\n)?', re.MULTILINE)
+# Options of `acl-py run` that are missed if they stand behind the script; how a script reads its arguments.
+_OPTIONS = frozenset(
+    ("--device", "--explain", "--fault", "--findings", "--fix", "--report", "--rules", "--sanitize", "--strict",
+     "--trace", "--what-if")
+)  # fmt: skip
+_READS_ARGUMENTS = re.compile(r"argv|argparse|optparse|getopt|click|typer|docopt|fire|absl")
 _ORIGIN_DEPTH = 2  # frames that Python notes: `kernel[...](...)` makes the coroutine in a method of the kernel
 
 
@@ -132,6 +138,8 @@ def run(
     with driver, standing.watching(), _told_of_unawaited() as unawaited:
         first: list[View] = [] if own is None else [own.show]
         first += [] if sanitized is None else [partial(_show_findings, sanitized)]
+        if own is not None:
+            first.insert(0, partial(_tell_misplaced, main, arguments))
         hanging.views[:] = [*first, *views]
         if clock is Clock.REAL:
             hanging.views.insert(0, partial(_tell_clock, main))
@@ -210,6 +218,19 @@ def _tell_clock(main: Main, _: "Sequence[Timeline]") -> bool:
     """Say in a line which clock the script has read, if it reads one and has used a card; it writes no file."""
     if current_session() is not None and any(map(_reads_clock, _own_sources(main))):
         print("  time: time.* is real time in this script; `--clock simulated` gives the card's", file=sys.stderr)
+    return True
+
+
+def _tell_misplaced(main: Main, arguments: Sequence[str], _: "Sequence[Timeline]") -> bool:
+    """Say which *arguments* are options of `acl-py run`, if the script itself looks at no arguments."""
+    meant = [word for word in arguments if word.partition("=")[0] in _OPTIONS]
+    source = main.source.decode(errors="replace") if isinstance(main.source, bytes) else main.source
+    if meant and source is not None and not _READS_ARGUMENTS.search(source):
+        print(
+            f"acl-py: {meant[0]} stands behind {main.name}, so it is an argument of the script, which reads none: "
+            "write options of acl-py run before the script",
+            file=sys.stderr,
+        )
     return True
 
 

@@ -13,6 +13,7 @@ from histories import busy, calls, history, tiny
 import acl_py as acl
 from acl_py.options import Options
 from acl_py.trace.views.summary import leak_lines
+from acl_py_pytest import AclSim
 from device_model.compiled import CORE, IS_COMPILED
 
 A = busy("A", 10)
@@ -103,8 +104,9 @@ def test_a_main_that_is_no_coroutine_function_is_refused():
     def main():
         return 3
 
-    with pytest.raises(TypeError, match=r"main\(\) returned an object of int: write `async def main`$"):
-        acl.run(main)
+    for run in (acl.run, AclSim({"device": "tiny"}).run):
+        with pytest.raises(TypeError, match=r"main\(\) returned an object of int: write `async def main`$"):
+            run(main)
 
 
 def test_a_profile_may_be_given_by_path_and_rules_as_a_value(tmp_path):

@@ -197,3 +197,54 @@ def test_a_program_of_verbs_that_hangs_ends_with_the_line_at_which_it_does(tmp_p
     assert done.returncode == 3
     assert "task 1: in main at program.py:5, for a bare future" in done.stderr
     assert "where the threads of the script are:\n  the main thread: program.py:7, in <module>\n" in done.stderr
+
+
+def test_an_option_behind_a_script_that_reads_no_arguments_is_told(tmp_path):
+    program = """\
+        import acl_py
+        {more}
+
+        async def main():
+            await acl_py.CreateStream()
+
+        acl_py.run(main)
+        """
+    (tmp_path / "program.py").write_text(dedent(program.format(more="")))
+    (tmp_path / "reader.py").write_text(dedent(program.format(more="import sys; print(sys.argv[1:])")))
+    told = "acl-py: --report=page.html stands behind program.py, so it is an argument of the script, which reads none"
+    for words in (["--report=page.html"], ["--size", "3", "--report=page.html"]):
+        assert told in forks.run("-m", "acl_py", "run", "program.py", *words, cwd=tmp_path).stderr
+    assert "stands behind" not in forks.run("-m", "acl_py", "run", "program.py", "--size", cwd=tmp_path).stderr
+    done = forks.run("-m", "acl_py", "run", "reader.py", "--report=page.html", cwd=tmp_path)
+    assert (done.stdout, "stands behind" in done.stderr) == ("['--report=page.html']\n", False)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "places"),
+    [
+        ("pass", "pass", ["before the loop of program.py:7", "behind the loop of program.py:8"]),
+        (
+            "stream = await acl.CreateStream()",
+            "await acl.DestroyStream(stream)",
+            ["behind program.py:4", "before program.py:10"],
+        ),
+    ],
+)
+def test_an_explanation_moves_calls_out_of_their_loop(tmp_path, first, last, places):
+    program = f"""\
+        import acl_py as acl
+
+        async def main():
+            {first}
+            for _ in range(4):
+                buffer = await acl.Malloc(64)
+                await acl.MemsetAsync(buffer, 64, 0, 64)
+                await acl.SynchronizeDevice()
+                await acl.Free(buffer)
+            {last}
+
+        acl.run(main, device="h200")
+        """
+    lines = [line.strip() for line in run(tmp_path, program, "--explain").stderr.splitlines()]
+    assert f"+ {places[0]}: buffer = await acl.Malloc(64)" in lines
+    assert f"+ {places[1]}: await acl.Free(buffer)" in lines

@@ -158,9 +158,9 @@ class StreamEachStep(OwnDownload):
     mended = OwnDownload
     diff = """
         - {0}: stream = await CreateStream()  # planted
-        + before planted_pipeline.py:75: stream = await CreateStream()  # planted
+        + behind planted_pipeline.py:60: stream = await CreateStream()  # planted
         - {1}: event = await CreateEvent()
-        + before planted_pipeline.py:75: event = await CreateEvent()
+        + behind planted_pipeline.py:60: event = await CreateEvent()
         - {3}: await DestroyEvent(event)
         + behind planted_pipeline.py:88: await DestroyEvent(event)
         - {4}: await DestroyStream(stream)
