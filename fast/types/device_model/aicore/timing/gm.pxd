@@ -15,7 +15,7 @@ cdef class Gm:
     cdef public dict _usual
     cdef public dict _rates
     cdef public double _shared_rate
-    cdef public double _rows_rate
+    cdef public tuple _rows_rates
 
     @cython.locals(key=tuple, is_read=bint, is_shared=bint)
     cpdef ask(self, Instruction each, Flow flow, core, double at)
