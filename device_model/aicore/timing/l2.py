@@ -3,7 +3,7 @@
 It holds sectors of 128 bytes, the unit that the card's profiler counts. It evicts chunks of 2 KB, four lines, least
 recently used first. (With chunks of 16 KB, a row of a matrix that is read by parts and one that is written by parts had
 different ages, and the wrong one went: docs/accuracy.md, ND to NZ.) Sectors of a chunk are the bits of one integer, so
-a large copy is looked up chunk by chunk, not sector by sector.
+a large copy is looked up chunk by chunk, not sector by sector. The 16 bits above them say which are dirty.
 
 The cores of a product read the same tiles, one soon after the other. A tile that was touched a moment ago is not looked
 up again: all of it is there as long as the chunks touched since do not fill the cache. And which chunk was used last
@@ -17,14 +17,17 @@ from device_model.aicore.core.program import Direction, Flow
 
 SECTOR = 128  # bytes
 _SHIFT = 7  # log2 of SECTOR
-_CHUNK = 4  # log2 of the sectors of a chunk
-_SECTORS = 1 << _CHUNK  # of a chunk
-_CHUNK_BYTES = SECTOR << _CHUNK
+_SECTORS = 16  # of a chunk
+_CHUNK_SHIFT = 11  # log2 of the bytes of a chunk
+_CHUNK_BYTES = 1 << _CHUNK_SHIFT
 _LAST = _SECTORS - 1
 _FULL = (1 << _SECTORS) - 1
-_KEY_BITS = 44  # bits of a sector's number within its allocation; the bits above are the number of the allocation
+_WRITTEN = 1 + (1 << _SECTORS)  # times the bits of sectors: these, and the same once more as dirty
+_KEY_BITS = 36  # bits of a chunk's number within its allocation; the bits above are the number of the allocation
 _TILES = 4096  # that are remembered
 _SHORT = 16384  # bytes; a row that is not longer costs more to remember than to look up
+
+_WRITE = Direction.WRITE  # a member that is read through its enum takes ten times as long
 
 Tile = tuple[Hashable, int, int, int, int, bool]  # a flow's allocation, start, length, rows and stride; True: written
 
@@ -32,17 +35,16 @@ Tile = tuple[Hashable, int, int, int, int, bool]  # a flow's allocation, start, 
 class Cache:
     """The sectors of GM in a cache of *nbytes*, and which of them are dirty."""
 
-    __slots__ = ("_bases", "_dirty", "_held", "_present", "_room", "_tiles", "_touched", "_used", "nbytes")
+    __slots__ = ("_bases", "_held", "_present", "_room", "_tiles", "_touched", "_used", "nbytes")
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self._room = nbytes // SECTOR
         self._held = 0
         self._bases: dict[Hashable, int] = {}
-        # The number of a chunk -> a bit for each of its sectors. After `_settle`, the one that was used last is at the
-        # end.
+        # The number of a chunk -> a bit for each of its sectors, and above these a bit for each that is dirty. After
+        # `_settle`, the one that was used last is at the end.
         self._present: OrderedDict[int, int] = OrderedDict()
-        self._dirty: dict[int, int] = {}
         self._touched = 0  # sectors of all chunks that were ever touched, each time counted
         # A tile -> `_touched` before it was touched last, and its chunks in the order of its rows.
         self._tiles: dict[Tile, tuple[int, Sequence[int]]] = {}
@@ -52,10 +54,10 @@ class Cache:
     def touch(self, flow: Flow) -> tuple[int, int]:
         """Read or write the bytes of *flow*; return how many were missing, and how many dirty bytes were evicted."""
         if flow.bypass:
-            return self._look_up(flow, *self._parts(flow)) * SECTOR, 0
+            return self._look_up(flow, *self._parts(flow)) << _SHIFT, 0
         if flow.rows == 1 and flow.length <= _SHORT:
             return self._touch_row(flow)
-        tile = flow.key, flow.start, flow.length, flow.rows, flow.stride, flow.direction is Direction.WRITE
+        tile = flow.key, flow.start, flow.length, flow.rows, flow.stride, flow.direction is _WRITE
         before, chunks = self._tiles.get(tile, (0, ()))
         if chunks and self._touched - before <= self._room:
             missing = 0
@@ -70,38 +72,42 @@ class Cache:
         self._used.pop(tile, None)  # what is used again comes last
         self._used[tile] = chunks
         self._touched += len(chunks) * _SECTORS
-        return missing * SECTOR, self._evict() * SECTOR if self._held > self._room else 0
+        return missing << _SHIFT, self._evict() << _SHIFT if self._held > self._room else 0
 
     def _touch_row(self, flow: Flow) -> tuple[int, int]:
         """As `touch`, for a single row, without remembering it."""
         if self._used:
             self._settle()
-        base = self._base(flow.key)
-        present, dirty, writes = self._present, self._dirty, flow.direction is Direction.WRITE
-        sector, last = base + (flow.start >> _SHIFT), base + (flow.start + flow.length - 1 >> _SHIFT)
-        first, missing = sector >> _CHUNK, 0
-        while sector <= last:
-            chunk = sector >> _CHUNK
-            following = chunk + 1 << _CHUNK
-            part = _FULL if following <= last else (2 << (last & _LAST)) - 1
-            if sector & _LAST:
-                part &= -1 << (sector & _LAST)
+        start, present = flow.start, self._present
+        end = start + flow.length - 1
+        first, last = start >> _SHIFT & _LAST, end >> _SHIFT & _LAST  # sectors, within their chunks
+        left = (end >> _CHUNK_SHIFT) - (start >> _CHUNK_SHIFT)  # chunks after this one
+        chunk = self._base(flow.key) + (start >> _CHUNK_SHIFT)
+        self._touched += _SECTORS * (left + 1)
+        mark = _WRITTEN if flow.direction is _WRITE else 1
+        part, missing = _FULL >> first << first, 0
+        while left >= 0:
+            if not left:
+                part &= (2 << last) - 1
             held = present.get(chunk, 0)
-            absent = part & ~held
-            if absent:
-                missing += absent.bit_count()
-                present[chunk] = held | part
             if held:
                 present.move_to_end(chunk)
-            if writes:
-                dirty[chunk] = dirty.get(chunk, 0) | part
-            sector = following
-        self._touched += _SECTORS * ((last >> _CHUNK) - first + 1)
+            kept = held | part * mark
+            if kept != held:
+                present[chunk] = kept
+                absent = part & ~held
+                if absent == _FULL:
+                    missing += _SECTORS
+                else:
+                    missing += absent.bit_count()
+            part = _FULL
+            chunk += 1
+            left -= 1
         self._held += missing
-        return missing * SECTOR, self._evict() * SECTOR if self._held > self._room else 0
+        return missing << _SHIFT, self._evict() << _SHIFT if self._held > self._room else 0
 
     def _base(self, key: Hashable) -> int:
-        """Return the number of the first sector of an allocation."""
+        """Return the number of the first chunk of an allocation."""
         return self._bases.setdefault(key, len(self._bases) << _KEY_BITS)
 
     def _parts(self, flow: Flow) -> tuple[Sequence[int], list[int]]:
@@ -111,9 +117,10 @@ class Cache:
         chunks: list[int] = []
         parts: list[int] = []
         for _ in range(rows):
-            sector, last = base + (start >> _SHIFT), base + (start + length - 1 >> _SHIFT)
-            chunk, final = sector >> _CHUNK, last >> _CHUNK
-            head, tail = _FULL & -1 << (sector & _LAST), (2 << (last & _LAST)) - 1
+            end = start + length - 1
+            first, last = start >> _SHIFT & _LAST, end >> _SHIFT & _LAST
+            chunk, final = base + (start >> _CHUNK_SHIFT), base + (end >> _CHUNK_SHIFT)
+            head, tail = _FULL >> first << first, (2 << last) - 1
             if chunk < final:
                 chunks += range(chunk, final + 1)
                 parts += [head, *[_FULL] * (final - chunk - 1), tail]
@@ -129,18 +136,19 @@ class Cache:
     def _look_up(self, flow: Flow, chunks: Sequence[int], parts: list[int]) -> int:
         """Return how many sectors of the *parts* of *chunks* are missing; unless *flow* bypasses the L2, keep them."""
         present, keeps = self._present, not flow.bypass
+        mark = _WRITTEN if flow.direction is _WRITE else 1
         get, missing = present.get, 0
         for chunk, part in zip(chunks, parts, strict=True):
             held = get(chunk, 0)
-            absent = part & ~held
-            if absent:
-                missing += absent.bit_count()
+            kept = held | part * mark
+            if kept != held:
+                absent = part & ~held
+                if absent == _FULL:
+                    missing += _SECTORS
+                else:
+                    missing += absent.bit_count()
                 if keeps:
-                    present[chunk] = held | part
-        if keeps and flow.direction is Direction.WRITE:
-            dirty = self._dirty
-            for chunk, part in zip(chunks, parts, strict=True):
-                dirty[chunk] = dirty.get(chunk, 0) | part
+                    present[chunk] = kept
         return missing
 
     def _settle(self) -> None:
@@ -157,7 +165,8 @@ class Cache:
             self._settle()
         evicted = 0
         while self._held > self._room:
-            chunk, held = self._present.popitem(last=False)
-            self._held -= held.bit_count()
-            evicted += self._dirty.pop(chunk, 0).bit_count()
+            _, held = self._present.popitem(last=False)
+            self._held -= (held & _FULL).bit_count()
+            if held > _FULL:
+                evicted += (held >> _SECTORS).bit_count()
         return evicted

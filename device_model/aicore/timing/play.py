@@ -30,7 +30,8 @@ _REPORTED = {
     Pipe.FIX: "fixpipe",
 }  # fmt: skip
 # A member that is read through its enum takes ten times as long.
-_WORK, _WAIT, _SET, _CROSS_SET, _READ = Kind.WORK, Kind.WAIT, Kind.SET, Kind.CROSS_SET, Direction.READ
+_WORK, _WAIT, _SET, _READ = Kind.WORK, Kind.WAIT, Kind.SET, Direction.READ
+_CROSS_SET, _CROSS_WAIT, _BARRIER_ALL = Kind.CROSS_SET, Kind.CROSS_WAIT, Kind.BARRIER_ALL
 _GOLDEN = 0.6180339887498949  # spreads core numbers evenly over a range, and the same each time
 
 
@@ -210,7 +211,7 @@ class _Play:
         instructions = core.program.instructions
         if core.next < len(instructions):
             each = instructions[core.next]
-            if each.kind is Kind.BARRIER_ALL and core.is_idle():
+            if each.kind is _BARRIER_ALL and core.is_idle():
                 self.woken.append(core.queues[PIPE_S])
         elif core.is_idle():
             core.is_over = True
@@ -223,7 +224,6 @@ class _Play:
         flag_issue = spec.flag_issue
         scalar, busy, place = core.scalar, scalar_queue.busy, core.next
         touched = [False] * len(queues)
-        work, barrier_all = _WORK, Kind.BARRIER_ALL
         while place < len(instructions):
             each = instructions[place]
             at = scalar + each.scalar
@@ -238,25 +238,25 @@ class _Play:
                 place += 1
                 continue
             kind, start = each.kind, at
-            if kind is work:
+            if kind is _WORK:
                 at += each.startup + each.cycles
-            elif kind is barrier_all:
+            elif kind is _BARRIER_ALL:
                 if any(touched) or not core.is_idle():
                     break
                 for queue in queues:
                     at = max(at, queue.done)
                 at += spec.barrier_issue
-            elif kind is Kind.WAIT or kind is Kind.CROSS_WAIT:
+            elif kind is _WAIT or kind is _CROSS_WAIT:
                 if not self._are_known(scalar_queue, each):
                     break
-                wait = spec.cross_core if kind is Kind.CROSS_WAIT else spec.flag_latency
+                wait = spec.cross_core if kind is _CROSS_WAIT else spec.flag_latency
                 for set_ in each.waits:
                     at = max(at, set_.end + wait)
                 at += flag_issue
             else:
                 at += flag_issue
             # A pipe that waits is not busy.
-            busy += each.scalar + (at - start if kind is work else flag_issue)
+            busy += each.scalar + (at - start if kind is _WORK else flag_issue)
             scalar = scalar_queue.done = at
             self._finish(each, start, at)
             place += 1

@@ -3,6 +3,8 @@ from device_model.aicore.core.program cimport Flow, Instruction
 from device_model.aicore.timing.bandwidth cimport Bandwidth
 from device_model.aicore.timing.l2 cimport Cache
 
+cdef object _READ
+
 cdef class Gm:
     cdef public Bandwidth bandwidth
     cdef public object _spec
@@ -24,3 +26,6 @@ cdef class Gm:
     @cython.locals(line=tuple, when=double)
     cpdef _is_crowded(self, Flow flow, core, double at)
     cpdef _write_back(self, evicted, double step)
+
+@cython.locals(cores=dict, shared=set, each=Instruction, flow=Flow, key=tuple)
+cpdef _shared(programs)

@@ -3,6 +3,8 @@ from device_model.aicore.core.program cimport Flow, Instruction
 from device_model.aicore.timing.bandwidth cimport Bandwidth
 from device_model.aicore.timing.gm cimport Gm
 
+cdef object _WORK, _WAIT, _SET, _READ, _CROSS_SET, _CROSS_WAIT, _BARRIER_ALL
+
 cdef class _Queue:
     cdef public _Core core
     cdef public object pipe
@@ -46,6 +48,8 @@ cdef class _Play:
     cdef public dict to_run
     cdef public dict places
 
+    @cython.locals(each=Instruction)
+    cpdef run(self)
     @cython.locals(woken=list, queue=_Queue, core=_Core)
     cpdef _run_woken(self)
     @cython.locals(instructions=list, each=Instruction)
