@@ -1,6 +1,8 @@
 """Which core runs: the compiled one if it fits, and the pure one otherwise, by name."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -16,6 +18,8 @@ MODULES = ("device_model.scheduler", "acl_py.runtime.host")
 TWO_LINES = (
     "import device_model.compiled as c; import acl_py.runtime.host as h; print(c.CORE, h.__file__.endswith('.py'))"
 )
+CLASS = re.compile(r"^cdef class (\w+)(?:\((\w+)\))?:\n((?:    .*\n|\n)*)", re.MULTILINE)  # its name, base and body
+FIELD = re.compile(r"^    cdef .*?(\w+)$", re.MULTILINE)
 
 
 class Made:
@@ -107,6 +111,31 @@ def test_each_module_of_the_build_is_there_and_has_types_for_a_module_of_it_only
     types = ROOT / "fast" / "types"
     typed = [".".join(file.relative_to(types).with_suffix("").parts) for file in types.rglob("*.pxd")]
     assert set(typed) <= set(modules)
+
+
+def test_types_have_each_field_that_a_class_sets():
+    fields, bases, missing = {}, {}, []
+    types = ROOT / "fast" / "types"
+    files = sorted(types.rglob("*.pxd"))
+    for file in files:
+        for name, base, body in CLASS.findall(file.read_text(encoding="utf-8")):
+            fields[name], bases[name] = set(FIELD.findall(body)), base
+    for file in files:
+        source = ROOT / file.relative_to(types).with_suffix(".py")
+        for owner in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(owner, ast.ClassDef) and owner.name in fields:
+                known, name = set(), owner.name
+                while name:
+                    known |= fields.get(name, set())
+                    name = bases.get(name)
+                missing += [
+                    f"{owner.name}.{each.attr}"
+                    for each in ast.walk(owner)
+                    if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+                    if isinstance(each.value, ast.Name) and each.value.id == "self" and each.attr not in known
+                ]
+    assert missing == []
+    assert "_rates" in fields["Gm"]  # it reads the types
 
 
 def test_a_build_that_fits_runs_and_the_switch_turns_it_off(tmp_path):
