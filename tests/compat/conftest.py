@@ -1,6 +1,7 @@
 """The module on the tiny device, for the tests through `acl`."""
 
 import sys
+from contextlib import chdir
 from textwrap import dedent
 
 import card
@@ -26,6 +27,13 @@ def run(tmp_path):
         return forks.run(*command, "run", *options, path, *arguments, cwd=tmp_path)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def own_folder(tmp_path_factory):
+    """The working folder is one of the test's own: a function that gets any text, such as prof.init, makes folders."""
+    with chdir(tmp_path_factory.mktemp("own")):
+        yield
 
 
 @pytest.fixture

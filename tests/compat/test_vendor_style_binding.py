@@ -13,6 +13,7 @@ import card
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 GARBAGE, BIG = 0xDEAD0, (1 << 64) - 1
 FITS = {"k": 0, "i": 0, "u": 0, "q": 0, "f": 0.0, "s": "x", "y": b"x", "l": [], "d": {}, "O": None}
 MISFITS = {

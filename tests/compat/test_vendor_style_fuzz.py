@@ -13,6 +13,7 @@ from test_vendor_style_binding import RAW, SIGNATURES, check
 from acl_py import DeadlockError
 from tests.campaigns import many
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 N = 256
 CHECKED = "wait_and_reset_notify", "get_function_name"  # whose numbers the binding itself checks
 SMALL = (0, 1, 2, 3, 4, 7, 8, 9, 31, 64, N, N + 1, 1 << 20, 1 << 40, -1)
