@@ -13,8 +13,8 @@ from time import perf_counter
 from tests.bench.measure import machine, say
 
 PARTS = ("start", "count", "instructions", "exponents", "dispatch", "speed", "waits", "explain", "advice", "clock",
-         "aicore", "acl", "traces", "page", "accuracy", "copies", "lanes", "graphs", "changes", "sanitizer", "explore",
-         "blocks", "attention", "kernels", "sweeps", "crews", "values", "fold")  # fmt: skip
+         "aicore", "large_product", "acl", "traces", "page", "accuracy", "copies", "lanes", "graphs", "changes",
+         "sanitizer", "explore", "blocks", "attention", "kernels", "sweeps", "crews", "values", "fold")  # fmt: skip
 
 
 def main(names):

@@ -25,6 +25,7 @@ SIZES = {  # of each part, so that it is over in a moment
     "advice": {"LIMITS": {120: 2}},
     "clock": {"SLEEPS": 20, "WAITS": 20, "RUNS": 1},
     "aicore": {"SIZE": 48 * 16384, "ROUNDS": 1, "PRODUCT": "pass", "TILES": 1, "SIDE": 256},
+    "large_product": {"SIDE": 512},
     "acl": {"CALLS": 3, "RUNS": 1},
     "traces": {"FEW": 120, "MANY": 240, "RUNS": 1},
     "page": {"SIZES": (120, 240)},
