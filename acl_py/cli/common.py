@@ -55,7 +55,7 @@ Overlay = Annotated[
 
 
 def _list_rules(rules: list[str] | None) -> list[str] | None:
-    """Return the fault *rules* that an option names; for "list" print what there are instead, and end."""
+    """Return the fault *rules* of an option. If one of them is "list", print all rules and exit."""
     if "list" in (rules or ()):
         typer.echo(listing())
         raise typer.Exit
@@ -273,7 +273,7 @@ def console(*, stderr: bool = False) -> Console:
 @contextmanager
 def progress(what: str, total: int | None, clock: Callable[[], float] = monotonic) -> Iterator[Callable[[], object]]:
     """Show how far *what* has come, which has *total* parts, or None if that is not known: a bar on a terminal, and
-    elsewhere a line each minute. Call what is yielded behind each part.
+    elsewhere a line each minute. It yields a function to call when a part has ended.
 
     No thread draws it, and both outputs stay as they are, because processes may be forked meanwhile.
     """
@@ -293,7 +293,7 @@ def progress(what: str, total: int | None, clock: Callable[[], float] = monotoni
 
 
 def _lines(what: str, total: int | None, clock: Callable[[], float]) -> Callable[[], object]:
-    """Return what counts a part that has ended, and prints a line if the last one is long ago by the *clock*."""
+    """Return a function that counts one more part, and prints a line once a minute by the *clock*, in seconds."""
     ended, said_s = 0, clock()
 
     def advance() -> None:

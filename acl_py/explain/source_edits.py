@@ -83,7 +83,7 @@ class _Edits:
         return self._times_new[line] < self._times_old[line]
 
     def _place(self, step: Step) -> str:
-        """Return where *step* is now, by a line that has not moved: one that is in no loop, if there is one."""
+        """Return where *step* is now, by a line that has not moved; a line outside of loops is preferred."""
         own = [other for other in self._steps if other.task == step.task and not self._is_moved(other.line)]
         later = next((other for other in own if other.index > step.index), None)
         earlier = next((other for other in reversed(own) if other.index < step.index), None)

@@ -175,14 +175,14 @@ class Batches:
             return
         try:
             future = self._executor.submit(batch)
-        except Exception as error:  # in the thread of the client nobody would see it
+        except Exception as error:  # raised in a thread of the client, it would be lost
             self._lose(batch, error)
             return
         self._batches[future] = batch
         future.add_done_callback(self._ended)
 
     def _ended(self, future: "Future[Any]") -> None:
-        """Take the answers of a batch; what it has not run goes first into the next one."""
+        """Take the answers of a batch. The points that it has not run are the first ones of the next batch."""
         with self._lock:
             batch, error = self._batches.pop(future), error_of(future)
             if error is not None:

@@ -35,8 +35,8 @@ class OwnSimulations:
     def show(self, _: "Sequence[Timeline]") -> bool:
         """Print the summary, if there was a simulation in which the program has done something; it writes no file.
 
-        Findings and leaks are left out if the report of the sanitizer has them. A program that has ended well, and has
-        asked for the report of its work itself, gets no summary, which says the same.
+        Findings and leaks are left out if the report of the sanitizer has them. A program that has ended well
+        and has asked for the report of all its work gets no summary, because the report says the same.
         """
         if self._last is None or not self._last.runtime.host_ns or _has_reported(self._last):
             return True

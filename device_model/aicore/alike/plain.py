@@ -85,11 +85,11 @@ class Judge:
         return bool(changes)
 
     def has_changed(self) -> bool:
-        """Return whether attributes of what the kernel uses are others than when it was judged."""
+        """Return whether an attribute of what the kernel uses has changed since the kernel was judged."""
         return any(True for _ in self._changes())
 
     def _changes(self) -> Iterator[tuple[Any, str, Any]]:
-        """Return each attribute that is another one now: its owner, its name, and what it was."""
+        """Yield each attribute that has changed: its owner, its name, and its old value."""
         for owner, old in self._attributes:
             new = _attributes_of(owner)
             for name in dict.fromkeys((*old, *new)):
