@@ -17,6 +17,7 @@ from device_model.aicore.timing.l2 import Cache
 from device_model.aicore.timing.play import play
 from device_model.profile import load, names
 from tests.bench.rows import attention, convolutions, grids, largest, products, quantised, vectors
+from tests.bench.rows.calls import call_us
 
 Row = Mapping[str, Any]
 KINDS = (  # those that are compared; the last ones are other names of kinds of single kernels
@@ -73,18 +74,14 @@ def card_of(row: Row) -> str:
     return card
 
 
-def head_us(row: Row, kernel_us: float) -> float:
-    """Return what the way of measuring *row* adds to its kernel: the first launch of a program, the profiler's head, or
-    the host's part of a call.
+def head_us(row: Row) -> float:
+    """Return what the way of measuring *row* adds to its kernel: the first launch of a program, or the profiler's head.
 
-    In launches in a row a kernel that takes longer than the host's part hides it.
+    Launches in a row have neither.
     """
-    how = row.get("how", "").lower()
-    if called := re.search(r"^call, includes (\d+) us of the host", how):
-        host_us = float(called[1])
-        return host_us if kernel_us < host_us else 0.0
     if is_first(row):
         return FIRST_US * row["cores"]
+    how = row.get("how", "").lower()
     return _HEADS.get(row["kind"], 0.0) if any(each in how for each in _PROFILED) else 0.0
 
 
@@ -229,7 +226,7 @@ def _nd_to_nz(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]
 
 def _times_four(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
     batch, tokens, wide = _sizes(row, 3)
-    return partial(vectors.times_four_on_card, card, batch, tokens, wide, row["cores"])
+    return partial(vectors.times_four_on_card, card, batch, tokens, wide)
 
 
 def _convolution(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
@@ -313,6 +310,8 @@ def predicted(row: Row) -> dict[str, Any]:
     """
     timeline = measured_as(row, kernel_of(row)())
     us = timeline.duration_ns / 1000
-    us += head_us(row, us)
+    if called := re.search(r"^call, includes (\d+) us of the host", row.get("how", "")):
+        us = call_us(card_of(row), us, float(called[1]))
+    us += head_us(row)
     pipes = {pipe: round(float(busy), 3) for pipe, busy in timeline.busy_us.items()}
     return {**row, "measured": row["us"], "predicted": round(us, 3), "pipes": pipes}

@@ -29,7 +29,8 @@ BLOCK = 32
 CENTROIDS, NORM = 16, 16  # of TurboQuant: numbers of the code, and floats between the norms of two tokens
 MOST_TOKENS = 12  # that one instruction covers
 TALL = 144  # rows of a tile that becomes NZ
-TILE = 8192  # floats of a tile of mhc_post
+TILE = 12288  # floats of a tile of mhc_post: two come and two go, and that is the whole UB
+READ_ONCE_CORES = 20  # of mhc_post, when each tile comes once
 
 
 def parts(size: int, count: int, number: int) -> tuple[int, int]:
@@ -266,60 +267,55 @@ def _plan_pack(unit: VectorUnit, name: str, dst: LocalTensor, src: LocalTensor, 
 # Products with four numbers
 
 
-def times_four(x: Any, h: Any, out: Any, tokens: int, wide: int, tall: int) -> None:
-    """Four results of each token: its vector times one of four numbers. Each core has its part of the tokens."""
-    first, stop = parts(tokens, GetBlockNum(), GetBlockIdx())
+def times_four(x: Any, h: Any, out: Any, batch: int, size: int, tile: int) -> None:
+    """Four results of each batch: its numbers times one of four. A tile comes once; the cores take tiles in turn."""
     x, h, out = (GlobalTensor(single).SetGlobalBuffer(each) for each in (x, h, out))
-    pipe, come, go = TPipe(), TQue(TPosition.VECIN, 2), TQue(TPosition.VECOUT, 2)
-    pipe.InitBuffer(come, 2, tall * wide * 4)
-    pipe.InitBuffer(go, 2, tall * wide * 4)
-    buffer = TBuf(TPosition.VECCALC)
-    pipe.InitBuffer(buffer, BLOCK)
-    numbers = buffer.Get(single)
-    DataCopy(numbers, h, 8)
-    PipeBarrier(PIPE_ALL)
-    factors = [numbers.GetValue(i) for i in range(4)]
-    for token in range(first, stop, tall):
-        count = min(tall, stop - token) * wide
-        a = come.AllocTensor(single)
-        DataCopy(a, x[token * wide], count)
-        come.EnQue(a)
-        a = come.DeQue(single)
+    come, go = _queues(tile)
+    factors = [h.GetValue(number) for number in range(4)]
+    tiles = -(-size // tile)
+    for task in range(GetBlockIdx(), batch * tiles, GetBlockNum()):
+        of, first = task // tiles, task % tiles * tile
+        count = min(tile, size - first)
+        a = _brought(come, x[of * size + first], count)
         for number, factor in enumerate(factors):
-            b = go.AllocTensor(single)
-            Muls(b, a, factor, count)
-            go.EnQue(b)
-            b = go.DeQue(single)
-            DataCopy(out[(number * tokens + token) * wide], b, count)
-            go.FreeTensor(b)
+            _store_times(go, out[(of * 4 + number) * size + first], a, factor, count)
         come.FreeTensor(a)
 
 
 def times_one_of_four(x: Any, h: Any, out: Any, batch: int, size: int, tile: int) -> None:
     """The same results, batch by batch: a core has one batch and one of the four numbers, and then another pair."""
     x, h, out = (GlobalTensor(single).SetGlobalBuffer(each) for each in (x, h, out))
-    pipe, come, go = TPipe(), TQue(TPosition.VECIN, 2), TQue(TPosition.VECOUT, 2)
-    pipe.InitBuffer(come, 2, tile * 4)
-    pipe.InitBuffer(go, 2, tile * 4)
-    buffer = TBuf(TPosition.VECCALC)
-    pipe.InitBuffer(buffer, BLOCK)
-    numbers = buffer.Get(single)
-    DataCopy(numbers, h, 8)
-    PipeBarrier(PIPE_ALL)
+    come, go = _queues(tile)
     for pair in range(GetBlockIdx(), 4 * batch, GetBlockNum()):
-        factor = numbers.GetValue(pair % 4)
+        factor = h.GetValue(pair % 4)
         for first in range(0, size, tile):
             count = min(tile, size - first)
-            a = come.AllocTensor(single)
-            DataCopy(a, x[pair // 4 * size + first], count)
-            come.EnQue(a)
-            a, b = come.DeQue(single), go.AllocTensor(single)
-            Muls(b, a, factor, count)
-            go.EnQue(b)
+            a = _brought(come, x[pair // 4 * size + first], count)
+            _store_times(go, out[pair * size + first], a, factor, count)
             come.FreeTensor(a)
-            b = go.DeQue(single)
-            DataCopy(out[pair * size + first], b, count)
-            go.FreeTensor(b)
+
+
+def _queues(tile: int) -> tuple[TQue, TQue]:
+    pipe, come, go = TPipe(), TQue(TPosition.VECIN, 2), TQue(TPosition.VECOUT, 2)
+    for queue in (come, go):
+        pipe.InitBuffer(queue, 2, tile * 4)
+    return come, go
+
+
+def _brought(come: TQue, source: GlobalTensor, count: int) -> LocalTensor:
+    a = come.AllocTensor(single)
+    DataCopy(a, source, count)
+    come.EnQue(a)
+    return come.DeQue(single)
+
+
+def _store_times(go: TQue, to: GlobalTensor, a: LocalTensor, factor: Any, count: int) -> None:
+    b = go.AllocTensor(single)
+    Muls(b, a, factor, count)
+    go.EnQue(b)
+    b = go.DeQue(single)
+    DataCopy(to, b, count)
+    go.FreeTensor(b)
 
 
 def on_card(kernel: Any, card: str, cores: int, *args: Any, launches: int = 1) -> Result:
@@ -350,14 +346,15 @@ def compress_on_card(card: str, tokens: int, wide: int, cores: int, batch: int =
     return on_card(compress, card, -(-tokens // each), *args, tokens, wide, min(batch, each))
 
 
-def times_four_on_card(card: str, batch: int, tokens: int, wide: int, cores: int) -> Result:
-    """By pairs of batch and number, or each token once: the page's rule is 4 MB of results of a batch, and 16 batches.
+def times_four_on_card(card: str, batch: int, tokens: int, wide: int) -> Result:
+    """Run it by pairs of batch and number, a block for each; or each tile once, on 20 cores.
 
-    Published are launches in a row, so it is the second of two.
+    The page's rule for the second way is 4 MB of results of a batch, and 16 batches. It is the second of two launches.
     """
     size = tokens * wide
-    x, h, out = np.zeros((batch, size), single), np.zeros(8, single), np.zeros((4, batch, size), single)
+    x, h, out = np.zeros((batch, size), single), np.zeros(8, single), np.zeros((batch, 4, size), single)
+    tile = min(TILE, -(-size // 8) * 8)
     if size * 4 * 4 >= 4 << 20 and batch >= 16:
-        args = x, h, out, batch * tokens, wide, max(1, TILE // wide)
-        return on_card(times_four, card, cores, *args, launches=2)
-    return on_card(times_one_of_four, card, min(cores, 4 * batch), x, h, out, batch, size, TILE, launches=2)
+        blocks = min(READ_ONCE_CORES, batch * -(-size // tile))
+        return on_card(times_four, card, blocks, x, h, out, batch, size, tile, launches=2)
+    return on_card(times_one_of_four, card, 4 * batch, x, h, out, batch, size, tile, launches=2)
