@@ -1,5 +1,5 @@
 """Published times of kernels, and what the same kernels take here: `python -m tests.bench aicore_rows [family ...]`, or
-with `--rows FILE [--json OUT]` the rows of a file (rows/published.py).
+with `--rows FILE [--json OUT]` the rows of a file (rows/published.py). `--pairs` also compares choices.
 
 Kernels move all their bytes and add all their numbers. Rows marked *f* are those on which constants were fitted; on the
 others they were not (docs/accuracy.md says more). Rows of one core, or of equal parts, run a part of the work.
@@ -8,15 +8,13 @@ others they were not (docs/accuracy.md says more). Rows of one core, or of equal
 import argparse
 import json
 import sys
-from collections import defaultdict
-from itertools import combinations
 from pathlib import Path
 
-import numpy as np
-
-from tests.bench.measure import say, show
-from tests.bench.rows import adds, attention, banks, copies, matmuls, overlapped, vector_adds
-from tests.bench.rows.published import UnknownRowError, predicted
+from acl_py.many.crew import Crew
+from tests.bench.aicore_rows_file import predict_rows, rms, rows_of, show_rows, show_unknown
+from tests.bench.aicore_rows_pairs import differing, is_same, pairs_of, show_pairs
+from tests.bench.measure import say
+from tests.bench.rows import adds, attention, banks, choices, copies, matmuls, overlapped, vector_adds
 
 FAMILIES = {
     "Add": adds.ROWS, "VectorAdd": vector_adds.ROWS, "To UB": copies.TO_UB, "To L1": copies.TO_L1, "Banks": banks.ROWS,
@@ -26,19 +24,21 @@ FAMILIES = {
 NINE = {*(row.what for row in adds.ROWS[1:5]), *(row.what for row in vector_adds.ROWS[:5])}
 
 
-def measure(families=tuple(FAMILIES)):
+def measure(families=tuple(FAMILIES), crew=None):
     """Each row with its error, and the times of its pipes."""
-    for name in families:
-        for row in FAMILIES[name]:
-            us, pipes = row.us()
-            yield row, us, us / row.published - 1, pipes
+    rows = [row for name in families for row in FAMILIES[name]]
+    points = [(row.family, row.what) for row in rows]
+    for row, (us, pipes) in zip(rows, (crew or Crew(workers=1)).in_order(_run, points), strict=True):
+        yield row, us, us / row.published - 1, pipes
 
 
-def rms(errors):
-    return np.sqrt(np.mean(np.square(list(errors))))
+def _run(point):
+    """Run the row of a family, which a worker finds by its words: it cannot be sent to another process."""
+    family, what = point
+    return next(row for row in FAMILIES[family] if row.what == what).us()
 
 
-def table(families=tuple(FAMILIES)):
+def table(families=tuple(FAMILIES), crew=None):
     """A row for each, then the root mean squares of the errors."""
     yield (
         "| kernel | fitted on: *f* | card | published us | here us | error | of pipes, published : here |\n"
@@ -46,7 +46,7 @@ def table(families=tuple(FAMILIES)):
         + "|"
     )
     errors = {}
-    for row, us, error, pipes in measure(families):
+    for row, us, error, pipes in measure(families, crew):
         errors[row] = error
         columns = ", ".join(
             f"{pipe} {of:,.0f} : {pipes.get(pipe, 0):,.0f}" for pipe, of in row.columns.items() if of >= 1
@@ -82,70 +82,17 @@ def table(families=tuple(FAMILIES)):
             )
 
 
-def predict_file(path, limit_us, out):
-    """Predict the rows of a file that have a kernel and are not too long; return whether all have one."""
-    document = json.loads(path.read_text(encoding="utf-8"))
-    done, left, unknown = [], [], []
-    for row in document["rows"] if isinstance(document, dict) else document:
-        if row["us"] > limit_us:
-            left.append((row["op"], row["shape"], f"longer than {limit_us:,.0f} us"))
-            continue
-        try:
-            done.append(predicted(row))
-        except UnknownRowError as error:
-            unknown.append((row["op"], row["shape"], str(error)))
-            continue
-        # Long files take long: what is known so far is kept.
-        say(f"{row['op']} {row['shape']}: {row['us']:,.1f} us, here {done[-1]['predicted']:,.1f}")
-        if out:
-            out.write_text(json.dumps(done), encoding="utf-8")
-    show("Microseconds, and the error in %", ("row", "shape", "measured", "predicted", "error"), [
-        (row["op"], str(row["shape"]), f"{row['measured']:,.1f}", f"{row['predicted']:,.1f}", f"{_error(row):+.1%}")
-        for row in done
-    ])  # fmt: skip
-    kinds = defaultdict(list)
-    for row in done:
-        if str(row.get("fair", "yes")).startswith("yes"):
-            kinds[row["kind"]].append(_error(row))
-            kinds["all"].append(_error(row))
-    show("Errors of the fair rows", ("kind", "rows", "root mean square", "mean", "largest"), [
-        (kind, str(len(each)), f"{rms(each):.1%}", f"{np.mean(each):+.1%}", f"{max(each, key=abs):+.1%}")
-        for kind, each in kinds.items()
-    ])  # fmt: skip
-    _show_pairs(done)
-    show("Not predicted", ("row", "shape", "why"), [(op, str(shape), why) for op, shape, why in (*unknown, *left)])
-    if out:
-        out.write_text(json.dumps(done), encoding="utf-8")
-        say(f"{len(done)} rows are in {out}")
-    return not unknown
-
-
-def pairs_of(rows):
-    """Yield pairs of fair rows that differ in their words alone, and by more than 3 % on the card."""
-    alike = defaultdict(list)
-    for row in rows:
-        if str(row.get("fair", "yes")).startswith("yes"):
-            alike[tuple(str(row[name]) for name in ("kind", "shape", "dtype", "card", "cores", "how"))].append(row)
-    for each in alike.values():
-        for one, other in combinations(each, 2):
-            if one["op"] != other["op"] and abs(one["measured"] / other["measured"] - 1) > 0.03:
-                yield one, other
-
-
-def _show_pairs(rows):
-    lines, right, off = [], 0, []
-    for one, other in pairs_of(rows):
-        card, here = (one[time] / other[time] for time in ("measured", "predicted"))
-        right += (card > 1) == (here > 1)
-        off.append(abs(here / card - 1))
-        lines.append((f"{one['op']} / {other['op']}", str(one["shape"]), f"{card:.2f}", f"{here:.2f}"))
-    if lines:
-        show("Pairs that differ in one choice: ratio of their times", ("rows", "shape", "card", "here"), lines)
-        say(f"{right} of {len(lines)} pairs have the measured sign; median error of the ratio {np.median(off):.1%}")
-
-
-def _error(row):
-    return row["predicted"] / row["measured"] - 1
+def pairs_of_families(crew):
+    """Pairs of rows of the families that differ in one choice, and by more than 3 % on the card."""
+    names = {family for _, family, _ in choices.FAMILIES}
+    times = {(row.family, row.what): (row.published, us) for row, us, _, _ in measure(sorted(names), crew)}
+    for choice, family, whats in choices.FAMILIES:
+        rows = [
+            {"op": f"{family}: {what}", "shape": choice, "measured": times[family, what][0],
+             "predicted": times[family, what][1]}
+            for what in whats
+        ]  # fmt: skip
+        yield from differing(rows)
 
 
 def main(arguments=()):
@@ -153,13 +100,39 @@ def main(arguments=()):
     parser = argparse.ArgumentParser("python -m tests.bench aicore_rows", description=__doc__.splitlines()[0])
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
     parser.add_argument("--rows", metavar="FILE", type=Path, help="a file of rows")
-    parser.add_argument("--json", metavar="OUT", type=Path, help="where to write the rows of the file")
+    parser.add_argument("--json", metavar="OUT", type=Path, help="where to write the rows of the file, as they end")
+    parser.add_argument("--resume", action="store_true", help="keep the rows that OUT has")
     parser.add_argument("--limit-us", type=float, default=10_000, help="leave out longer rows (10,000)")
+    parser.add_argument("--pairs", action="store_true", help="compare all pairs that differ in one choice, here, too")
+    parser.add_argument("--workers", type=int, default=1, help="how many rows run at the same time (1)")
     options = parser.parse_args(arguments)
-    if options.rows:
-        sys.exit(0 if predict_file(options.rows, options.limit_us, options.json) else 4)
-    for line in table(options.families or tuple(FAMILIES)):
-        print(line, flush=True)
+    if options.workers < 1:
+        parser.error(f"--workers {options.workers}: one or more rows run at the same time")
+    if options.resume and not options.json:
+        parser.error("--resume keeps rows of OUT: name it with --json OUT")
+    with Crew(workers=options.workers) as crew:
+        if options.rows or options.pairs:
+            sys.exit(0 if _predict(options, crew) else 4)
+        for line in table(options.families or tuple(FAMILIES), crew):
+            print(line, flush=True)
+
+
+def _predict(options, crew):
+    """Show the rows of a file, and the pairs of it, of other rows, too, if asked; return whether all have a kernel."""
+    kept = json.loads(options.json.read_text(encoding="utf-8")) if options.resume and options.json.exists() else ()
+    rows = rows_of(options.rows) if options.rows else []
+    done, unknown, left = predict_rows(rows, options.limit_us, crew, options.json, kept)
+    if rows:
+        show_rows(done)
+    pairs = list(pairs_of(done))
+    if options.pairs:
+        others = [row for row in choices.PRODUCTS if not any(is_same(row, each) for each in rows)]
+        pairs = [*pairs_of([*done, *predict_rows(others, options.limit_us, crew)[0]]), *pairs_of_families(crew)]
+    show_pairs(pairs)
+    show_unknown(unknown, left)
+    if options.json:
+        say(f"{len(done)} rows are in {options.json}")
+    return not unknown
 
 
 if __name__ == "__main__":

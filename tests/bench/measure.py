@@ -7,6 +7,7 @@ turn, round and round, and medians are taken: believe ratios inside one table, n
 import json
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from rich.table import Table
 from tests.bench.ring import Result
 
 # A pipe is as wide as what it gets: no line of a table is to be broken in a log.
+_NUMBER = re.compile(r"[-+]?[\d,.]+%?")
 console = Console(width=None if sys.stdout.isatty() else 160)
 
 
@@ -76,6 +78,17 @@ def show(title, header, rows):
     for row in rows:
         table.add_row(*map(str, row))
     console.print(table)
+
+
+def markdown(title, header, rows):
+    """Print one table as a page has it; columns of numbers stand at the right."""
+    lines = [tuple(map(str, row)) for row in rows]
+    columns = zip(*lines, strict=True)
+    rule = ["--:" if all(map(_NUMBER.fullmatch, column)) else "---" for column in columns]
+    print(f"{title}\n")
+    for line in (header, rule, *lines):
+        print(f"| {' | '.join(line)} |")
+    print(flush=True)
 
 
 def say(text):

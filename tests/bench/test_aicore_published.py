@@ -9,7 +9,9 @@ import pytest
 from device_model.aicore.core.names import KernelType
 from device_model.aicore.runner import run
 from device_model.profile import load
-from tests.bench.aicore_rows import main, pairs_of
+from tests.bench.aicore_rows import FAMILIES, main
+from tests.bench.aicore_rows_pairs import pairs_of
+from tests.bench.rows import choices
 from tests.bench.rows.calls import call_us
 from tests.bench.rows.matmuls import multiply_in_parts, runs
 from tests.bench.rows.products import Product, laid, multiply, operands, single
@@ -28,8 +30,9 @@ ROW = {
         Product(70, 208, 160, b="column", l1=(32, 64, 64), depth=32, shuffles=True),
         Product(20, 192, 160, b="zN", l1=(32, 64, 64), depth=32, swizzle=(2, 1)),
         Product(5, 512, 96, single, "column", (32, 32, 128), 64, out=single),
+        Product(40, 217, 107, single, "row", (32, 48, 64), 32, out=single),
     ],
-    ids=["row", "column", "zN", "float32"],
+    ids=["row", "column", "zN", "float32", "float32 by rows"],
 )
 def test_a_product_in_tiles_equals_numpy(product):
     a, b = operands(product, np.random.default_rng(1))
@@ -100,6 +103,59 @@ def test_pairs_differ_in_words_alone_and_by_more_than_3_percent():
     ]
     pairs = [(one["op"], other["op"]) for one, other in pairs_of(rows)]
     assert pairs == [("tiles of 32", "tiles of 64"), ("tiles of 64", "tiles of 96")]
+
+
+def test_pairs_differ_in_one_choice():
+    words = ("B zN, L1 16x32x64", "B zN, L1 32x16x64", "B row major, L1 16x32x64", "B zN, L1 16x32x64, swizzle <4, 1>")
+    rows = [ROW | {"op": op, "measured": us} for op, us in zip(words, (10.0, 12.0, 14.0, 16.0), strict=True)]
+    numbers = [(words.index(one["op"]), words.index(other["op"])) for one, other in pairs_of(rows)]
+    assert numbers == [(0, 1), (0, 2), (0, 3)]
+
+
+def test_all_rows_of_choices_exist():
+    assert all(kernel_of(row) for row in choices.PRODUCTS)
+    names = {(row.family, row.what) for rows in FAMILIES.values() for row in rows}
+    assert names >= {(family, what) for _, family, whats in choices.FAMILIES for what in whats}
+
+
+def ended(arguments):
+    with pytest.raises(SystemExit) as end:
+        main(list(map(str, arguments)))
+    return end.value.code
+
+
+def test_rows_that_were_predicted_before_are_kept_if_asked_for(tmp_path):
+    rows, out = tmp_path / "rows.json", tmp_path / "out.json"
+    other = {**ROW, "op": "catlass basic, L1 32x32x128"}
+    rows.write_text(json.dumps([ROW]))
+    assert ended(["--rows", rows, "--json", out]) == 0
+    (first,) = json.loads(out.read_text())
+    out.write_text(json.dumps([first | {"predicted": 1.5}]))
+    rows.write_text(json.dumps([other, ROW, {**ROW, "us": 11.0}]))
+    assert ended(["--rows", rows, "--json", out, "--resume"]) == 0
+    times = [row["predicted"] for row in json.loads(out.read_text())]
+    assert times[1:] == [1.5, first["predicted"]]
+    assert ended(["--rows", rows, "--json", out]) == 0
+    assert [row["predicted"] for row in json.loads(out.read_text())] == [times[0], *[first["predicted"]] * 2]
+
+
+def test_several_processes_predict_the_same(tmp_path, capsys):
+    rows = tmp_path / "rows.json"
+    kinds = {**ROW, "op": "a kernel that nobody has"}, {**ROW, "op": "catlass basic, L1 32x32x128", "us": 20.0}
+    rows.write_text(json.dumps([ROW, *kinds]))
+    seen = []
+    for workers in (1, 2):
+        out = tmp_path / f"{workers}.json"
+        assert ended(["--rows", rows, "--json", out, "--workers", workers]) == 4
+        tables = capsys.readouterr().out.partition("cube, microseconds")[2].replace(out.name, "")
+        seen.append((out.read_text(), tables))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("wrong", [["--workers", 0], ["--resume"]])
+def test_options_that_say_nothing_are_refused(wrong, capsys):
+    assert ended(wrong) == 2
+    assert wrong[0] in capsys.readouterr().err
 
 
 def test_the_cores_of_the_shortest_launch_start_without_delay():

@@ -245,6 +245,12 @@ class Cube:
             source = self.b[(left // self.width) * product.k * self.width + top * self.width]
             gap = product.k - blocks
             DataCopy(b1, source, DataCopyParams(fractals(n, self.width), blocks, gap, 0))
+        elif self.width < SIDE:  # in stripes of 16 rows, so that both fractals of a square lie side by side
+            wide, (whole, rest) = fractals(n) * SIDE, divmod(long, SIDE)
+            for first, count, rows in ((0, whole, SIDE), (whole, 1, rest)):
+                if count and rows:
+                    params = Nd2NzParams(count, rows, n, SIDE * product.n, product.n, SIDE, 1, SIDE * wide)
+                    DataCopy(b1[first * SIDE * wide :], self.b[(top + first * SIDE) * product.n + left :], params)
         else:
             tall = max(self.width, SIDE)
             source = self.b[top * product.n + left]
@@ -271,6 +277,10 @@ class Cube:
             for row in range(depth):
                 start = at // SIDE + row
                 LoadData(b2[row * columns * size :], b1, LoadData2DParams(start, columns, fractals(long), 0, True))
+        elif width < SIDE:
+            for row in range(fractals(k)):
+                params = LoadData2dTransposeParams((at // SIDE + row) * columns, columns, 1, 0, columns - 1)
+                LoadDataWithTranspose(b2[row * columns * SIDE * SIDE :], b1, params)
         else:
             high = -(-long // width)
             for row in range(-(-k // width)):

@@ -143,6 +143,8 @@ def _product(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
     op, (m, k, n), dtype = row["op"], _sizes(row, 3), _TYPES.get(row["dtype"])
     if dtype is None:
         raise UnknownRowError(f"products are of {' and '.join(_TYPES)}, not of {row['dtype']}")
+    if dtype == products.single and "zN" in op:
+        raise UnknownRowError("products of float32 have B by rows or by columns, not in zN")
     tile = re.search(r"(\d+) ?x ?(\d+) ?x ?(\d+)", op)
     swizzle = re.search(r"swizzle <(\d+), ?(\d)>", op)
     rows, columns, depth = map(int, tile.groups()) if tile else (128, 256 if dtype == products.half else 128, 256)
