@@ -383,7 +383,9 @@ from device_model.aicore.vector.reduce_repeats import WholeReduceSum as WholeRed
 from device_model.aicore.vector.select import Compare as Compare
 from device_model.aicore.vector.select import Compares as Compares
 from device_model.aicore.vector.select import CompareScalar as CompareScalar
+from device_model.aicore.vector.select import GetCmpMask as GetCmpMask
 from device_model.aicore.vector.select import Select as Select
+from device_model.aicore.vector.select import SetCmpMask as SetCmpMask
 from device_model.aicore.vector.sort import GetMrgSortResult as GetMrgSortResult
 from device_model.aicore.vector.sort import MrgSort as MrgSort
 from device_model.aicore.vector.sort import MrgSort4Info as MrgSort4Info
