@@ -18,7 +18,8 @@ From the top down; each room imports only from those below it:
     runner          runs the blocks of a kernel
     cube/           the cube unit
         matmul matmul_operands              the Matmul object, made of the instructions below; what it multiplies
-        matmul_requests matmul_cube         what vector cores ask of a cube core; how that computes
+        matmul_batches matmul_requests      what is requested as a whole; how vector cores ask a cube core
+        matmul_cube                         how that computes
         matmul_tiling                       sizes of pieces
         fixpipe loads im2col mmad           the instructions: store, load to L0, unroll images, multiply
         unit_flags                          flags for blocks of L0C
