@@ -115,8 +115,11 @@ from device_model.aicore.core.traits import MakeTensorTrait as MakeTensorTrait
 from device_model.aicore.core.traits import TensorTrait as TensorTrait
 from device_model.aicore.core.traits import is_tensorTrait as is_tensorTrait
 from device_model.aicore.cube.conv3d import Conv3D as Conv3D
-from device_model.aicore.cube.conv3d import ConvFormat as ConvFormat
-from device_model.aicore.cube.conv3d import ConvType as ConvType
+from device_model.aicore.cube.conv3d_input import Conv3DBackpropInput as Conv3DBackpropInput
+from device_model.aicore.cube.conv3d_input import TConv3DBackpropInputTiling as TConv3DBackpropInputTiling
+from device_model.aicore.cube.conv3d_input import conv3d_backprop_input_tiling as conv3d_backprop_input_tiling
+from device_model.aicore.cube.conv3d_operands import ConvFormat as ConvFormat
+from device_model.aicore.cube.conv3d_operands import ConvType as ConvType
 from device_model.aicore.cube.conv3d_tiling import TConv3DApiTiling as TConv3DApiTiling
 from device_model.aicore.cube.conv3d_tiling import conv3d_tiling as conv3d_tiling
 from device_model.aicore.cube.copy_out import DataCopyCO12DstParams as DataCopyCO12DstParams

@@ -167,7 +167,7 @@ def _after(mm, batch_a, batch_b, dtype=None, size=0):
 
 
 def test_half_a_batch_is_refused():
-    with pytest.raises(TypeError, match="IterateNBatch: batch_loop must be an int, not 2.5: divide with //"):
+    with pytest.raises(TypeError, match=r"IterateNBatch: batch_loop must be an int, not 2\.5: divide with //"):
         refused(lambda mm: mm.IterateNBatch(2.5, 1, 1))
 
 
