@@ -115,6 +115,9 @@ from device_model.aicore.core.traits import MakeTensorTrait as MakeTensorTrait
 from device_model.aicore.core.traits import TensorTrait as TensorTrait
 from device_model.aicore.core.traits import is_tensorTrait as is_tensorTrait
 from device_model.aicore.cube.conv3d import Conv3D as Conv3D
+from device_model.aicore.cube.conv3d_filter import Conv3DBackpropFilter as Conv3DBackpropFilter
+from device_model.aicore.cube.conv3d_filter import TConv3DBpFilterTiling as TConv3DBpFilterTiling
+from device_model.aicore.cube.conv3d_filter import conv3d_backprop_filter_tiling as conv3d_backprop_filter_tiling
 from device_model.aicore.cube.conv3d_input import Conv3DBackpropInput as Conv3DBackpropInput
 from device_model.aicore.cube.conv3d_input import TConv3DBackpropInputTiling as TConv3DBackpropInputTiling
 from device_model.aicore.cube.conv3d_input import conv3d_backprop_input_tiling as conv3d_backprop_input_tiling

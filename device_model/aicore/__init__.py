@@ -21,7 +21,7 @@ From the top down; each room imports only from those below it:
         matmul_batches matmul_requests      what is requested as a whole; how vector cores ask a cube core
         matmul_cube                         how that computes
         matmul_tiling                       sizes of pieces
-        conv3d conv3d_input                 the Conv3D object; the gradient by its input
+        conv3d conv3d_input conv3d_filter   the Conv3D object; its gradients by input and weights
         conv3d_operands conv3d_steps        what they take; how gradients are asked for
         conv3d_pieces conv3d_part           their pieces; what one core computes
         conv3d_tiling                       sizes of pieces

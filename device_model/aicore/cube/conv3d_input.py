@@ -19,7 +19,7 @@ from device_model.aicore.core.names import PIPE_MTE2
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half, int32
 from device_model.aicore.cube.conv3d_operands import ConvFormat, ConvType, Role
 from device_model.aicore.cube.conv3d_part import Part, Rows
-from device_model.aicore.cube.conv3d_pieces import Pieces, Weights
+from device_model.aicore.cube.conv3d_pieces import Pieces, Weights, copy_planes
 from device_model.aicore.cube.conv3d_steps import Steps, Store
 from device_model.aicore.cube.conv3d_tiling import C0, TConv3DApiTiling, conv3d_tiling, whole_convolution
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode
@@ -395,12 +395,12 @@ class Conv3DBackpropInput(Pieces, Steps):
             at = ((tiling.dk - 1 - kd) * tiling.cin1 + part.left // SIDE) * taps * tiling.cout1
             start = (run.start - part.plane) * taps * columns
             if len(run) == tiling.cout1:
-                self._copy(dst[start * _FRACTAL :], given[at * _FRACTAL :], 1, columns * taps * len(run) * SIDE, 0)
+                copy_planes(dst[start * _FRACTAL :], given[at * _FRACTAL :], 1, columns * taps * len(run) * SIDE, 0)
                 continue
             for column in range(columns):
                 source = given[(at + column * taps * tiling.cout1 + channels) * _FRACTAL :]
                 to = dst[(start + column * taps * len(run)) * _FRACTAL :]
-                self._copy(to, source, taps, len(run) * SIDE, (tiling.cout1 - len(run)) * SIDE)
+                copy_planes(to, source, taps, len(run) * SIDE, (tiling.cout1 - len(run)) * SIDE)
 
     def _runs(self, planes: range) -> Iterator[range]:
         """Yield those of *planes* that belong to each plane of the filter."""

@@ -51,6 +51,15 @@ class Weights(NamedTuple):
     wide: int
 
 
+def copy_planes(dst: LocalTensor, src: GlobalTensor, count: int, length: int, gap: int) -> None:
+    """Copy *count* planes of *length* blocks of 32 bytes, *gap* blocks apart, one behind the other."""
+    if gap <= _MOST and length <= _MOST:
+        DataCopy(dst, src, DataCopyParams(count, length, gap, 0))
+        return
+    for number in range(count):
+        DataCopy(dst[number * length * C0 :], src[number * (length + gap) * C0 :], length * C0)
+
+
 class Pieces(Operands):
     """The pieces of the output of a convolution, of which a core computes its part."""
 
@@ -200,22 +209,13 @@ class Pieces(Operands):
         length = rows.high * tiling.org_wi  # in blocks of 32 bytes
         for run in of_core.runs(planes):
             source = of_core.source(plane, run.start) * tiling.org_hi + rows.first - of_core.first_row
-            self._copy(
+            copy_planes(
                 dst[(run.start - planes.start) * length * C0 :],
                 self._given["input"][source * tiling.org_wi * C0 :],
                 len(run),
                 length,
                 (tiling.org_hi - rows.high) * tiling.org_wi,
             )
-
-    @staticmethod
-    def _copy(dst: LocalTensor, src: GlobalTensor, count: int, length: int, gap: int) -> None:
-        """Copy *count* rows of *length* blocks of 32 bytes, *gap* blocks apart, one after the other."""
-        if gap <= _MOST and length <= _MOST:
-            DataCopy(dst, src, DataCopyParams(count, length, gap, 0))
-            return
-        for number in range(count):
-            DataCopy(dst[number * length * C0 :], src[number * (length + gap) * C0 :], length * C0)
 
     def _weights(self, left: int, k: int) -> Slot:
         """Return the slot in L1 with the weights of the channels from *left* on and the sums from *k* on."""
@@ -238,7 +238,7 @@ class Pieces(Operands):
         tiling = self._tiled
         columns = fractals(tiling.org_co) * SIDE
         source = self._given["weight"][(part.plane * tiling.taps * columns + part.left) * C0 :]
-        self._copy(dst, source, part.planes * tiling.taps, part.wide, columns - part.wide)
+        copy_planes(dst, source, part.planes * tiling.taps, part.wide, columns - part.wide)
 
     def _load_bias(self, left: int, wide: int) -> Slot | None:
         """Return the slot in BT with the bias of a piece's channels."""
