@@ -96,6 +96,9 @@ def report(kernels, here, own):
     yield f"{ours:,} of {calls:,} calls are of names that are here: {ours / max(calls, 1):.1%}"
     by_own = sum(not names and any(name not in here for name in kernels[folder]) for folder, names in lacking.items())
     yield f"{by_own:,} of the kernels have all names because functions of their own have the others"
+    others = [names for names in lacking.values() if names]
+    of_others = sum(all(kernel_names.table()[name] is NameKind.OTHER for name in names) for names in others)
+    yield f"{of_others:,} of the {len(others):,} others lack only names that Atlas A2 and A3 do not have"
     folders = Counter(name for names in lacking.values() for name in names)
     alone = Counter(names[0] for names in lacking.values() if len(names) == 1)
     yield f"{'missing':28}{'in kernels':>11}{'alone in':>10}"

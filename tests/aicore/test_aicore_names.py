@@ -114,6 +114,7 @@ def test_folders_that_use_five_names_are_counted_and_those_of_hosts_tests_and_ot
     assert lines[7] == ["together", "3", "2", "1"]
     assert lines[8] == "15 of 16 calls are of names that are here: 93.8%".split()
     assert lines[9][0] == "0"
+    assert " ".join(lines[10]) == "0 of the 1 others lack only names that Atlas A2 and A3 do not have"
     assert lines[-1] == ["Erf", "1", "1"]
 
 
@@ -178,3 +179,10 @@ def test_functions_of_a_source_itself_are_no_uses_of_the_names_that_they_have(tm
     assert lines[8] == "12 of 12 calls are of names that are here: 100.0%".split()
     assert lines[9][0] == "1"
     assert lines[-1][0] == "missing"
+
+
+def test_a_kernel_for_other_cores_lacks_their_names(tmp_path):
+    written(tmp_path / "ops-nn/a/op_kernel/a.cpp", FIVE % "Lock(a); ")
+    written(tmp_path / "ops-nn/b/op_kernel/b.cpp", FIVE % "Lock(a); Exp(a);")
+    lines = list(report(kernels_in(tmp_path), {"Add", "Sub", "Mul", "Div"}, own_names_in(tmp_path)))
+    assert "1 of the 2 others lack only names that Atlas A2 and A3 do not have" in lines
