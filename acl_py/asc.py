@@ -146,9 +146,9 @@ from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ as REGIST_MATMUL_O
 from device_model.aicore.cube.matmul import Matmul as Matmul
 from device_model.aicore.cube.matmul_cube import DataCopyOutParams as DataCopyOutParams
 from device_model.aicore.cube.matmul_cube import MatmulCallBackFunc as MatmulCallBackFunc
-from device_model.aicore.cube.matmul_cube import MatmulPolicy as MatmulPolicy
 from device_model.aicore.cube.matmul_operands import CubeFormat as CubeFormat
 from device_model.aicore.cube.matmul_operands import MatmulType as MatmulType
+from device_model.aicore.cube.matmul_tiling import MatmulPolicy as MatmulPolicy
 from device_model.aicore.cube.matmul_tiling import TCubeTiling as TCubeTiling
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling as multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import HF32Mode as HF32Mode

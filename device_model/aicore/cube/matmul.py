@@ -22,7 +22,14 @@ from device_model.aicore.cube.matmul_requests import (
     serve,
     vectors_of,
 )
-from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling, room_bytes, room_for
+from device_model.aicore.cube.matmul_tiling import (
+    WORKSPACE_TILES,
+    MatmulPolicy,
+    TCubeTiling,
+    room_bytes,
+    room_for,
+    why_no_n_buffer,
+)
 from device_model.aicore.cube.mmad import SIDE, HF32Mode, HF32TransMode, SetHF32Mode, SetHF32TransMode
 from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.flags.tpipe import TPipe
@@ -56,6 +63,8 @@ class Matmul(Batches):
         """
         core = running()
         self._check_cores(core)
+        if self._policy is MatmulPolicy.N_BUFFER_33:
+            self._check_n_buffer(core, tiling)
         self._core, self._tiling = core, tiling
         self._shape = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
         self._rows = WholeSizes(tiling.m, tiling.n, tiling.ka, tiling.kb, tiling.n)
@@ -84,6 +93,16 @@ class Matmul(Batches):
                 raise KernelError(
                     f"a Matmul with {role} in UB on cube cores alone", "they have no UB: give the matrix in GM or L1"
                 )
+
+    def _check_n_buffer(self, core: Core, tiling: TCubeTiling) -> None:
+        """Raise KernelError unless the policy N_BUFFER_33 can take this object and its tiling."""
+        why = why_no_n_buffer(core.spec, tiling, self.dtype)
+        if core.core_type is not CoreType.AIC or vectors_of(core):
+            why = "the kernel has vector cores: launch it as AIC_ONLY"
+        elif any(each.position.space is not Space.GM for each in (self.a, self.b)):
+            why = "A and B are in GM"
+        if why:
+            raise KernelError(f"a Matmul with {self._policy} and a tiling with {tiling}", why)
 
     def _divide(self, workspace: GlobalBuffer, vectors: int, number: int) -> None:
         """Take the part of the workspace of vector core *number* of *vectors*: for pieces of C, and operands in UB."""
@@ -124,6 +143,8 @@ class Matmul(Batches):
         Raises:
             KernelError: A or B is not set, or the tensor is not where C's MatmulType says, or too small.
         """
+        if self._policy is MatmulPolicy.N_BUFFER_33:
+            raise KernelError(f"Iterate with {self._policy}", "it computes all pieces: call IterateAll()")
         job = self._started()
         if (self.c.position.space is Space.L0C) != (local_c_matrix is not None):
             raise KernelError(

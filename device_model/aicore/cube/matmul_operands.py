@@ -15,8 +15,8 @@ from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import BLOCK, HardEvent, Space, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, dtype_of
 from device_model.aicore.cube.matmul_chunks import Operand
-from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc, MatmulPolicy
-from device_model.aicore.cube.matmul_tiling import TCubeTiling
+from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc
+from device_model.aicore.cube.matmul_tiling import MatmulPolicy, TCubeTiling
 from device_model.aicore.cube.mmad import PRODUCTS, SIDE, k0
 from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad

@@ -259,3 +259,28 @@ def batch_matmul_iterate_n_batch(
     asc.DataCopy(gm(c, asc.float32), local, size)
     results.FreeTensor(local)
     mm.End()
+
+
+def _n_buffer_data(rng):
+    a, b, c = factors(rng, 256, 512, 192)
+    bias = rng.normal(size=512).astype(FLOAT)
+    tiling = asc.multi_core_matmul_tiling(
+        SPEC, 256, 512, 192, HALF, cores=2, is_bias=True, policy=asc.MatmulPolicy.N_BUFFER_33
+    )
+    return Data({"a": a, "b": b, "bias": bias, "tiling": tiling}, {"c": c + bias})
+
+
+@follows(f"{EXAMPLES}/04_advanced_api/00_matmul/matmul_nbuffer33", _n_buffer_data, blocks=2, tolerance=1e-4)
+@asc.kernel(kind=CUBE)
+def matmul_nbuffer33(a: asc.In, b: asc.In, bias: asc.In, c: asc.Out, tiling: asc.TCubeTiling):
+    """A of each core stays in L1, and columns of B go by."""
+    kinds = of(asc.half), of(asc.half), of(asc.float32), of(asc.float32)
+    mm = asc.Matmul(*kinds, policy=asc.MatmulPolicy.N_BUFFER_33)
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)
+    row, column, m, n = tiling.part(asc.GetBlockIdx())
+    mm.SetTail(m, n)
+    mm.SetTensorA(gm(a, asc.half, row * tiling.ka))
+    mm.SetTensorB(gm(b, asc.half, column))
+    mm.SetBias(gm(bias, asc.float32, column))
+    mm.IterateAll(gm(c, asc.float32, row * tiling.n + column))
+    mm.End()
