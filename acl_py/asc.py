@@ -115,8 +115,14 @@ from device_model.aicore.core.traits import MakeTensorTrait as MakeTensorTrait
 from device_model.aicore.core.traits import TensorTrait as TensorTrait
 from device_model.aicore.core.traits import is_tensorTrait as is_tensorTrait
 from device_model.aicore.cube.conv3d import Conv3D as Conv3D
-from device_model.aicore.cube.conv3d import ConvFormat as ConvFormat
-from device_model.aicore.cube.conv3d import ConvType as ConvType
+from device_model.aicore.cube.conv3d_filter import Conv3DBackpropFilter as Conv3DBackpropFilter
+from device_model.aicore.cube.conv3d_filter import TConv3DBpFilterTiling as TConv3DBpFilterTiling
+from device_model.aicore.cube.conv3d_filter import conv3d_backprop_filter_tiling as conv3d_backprop_filter_tiling
+from device_model.aicore.cube.conv3d_input import Conv3DBackpropInput as Conv3DBackpropInput
+from device_model.aicore.cube.conv3d_input import TConv3DBackpropInputTiling as TConv3DBackpropInputTiling
+from device_model.aicore.cube.conv3d_input import conv3d_backprop_input_tiling as conv3d_backprop_input_tiling
+from device_model.aicore.cube.conv3d_operands import ConvFormat as ConvFormat
+from device_model.aicore.cube.conv3d_operands import ConvType as ConvType
 from device_model.aicore.cube.conv3d_tiling import TConv3DApiTiling as TConv3DApiTiling
 from device_model.aicore.cube.conv3d_tiling import conv3d_tiling as conv3d_tiling
 from device_model.aicore.cube.copy_out import DataCopyCO12DstParams as DataCopyCO12DstParams
@@ -140,9 +146,9 @@ from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ as REGIST_MATMUL_O
 from device_model.aicore.cube.matmul import Matmul as Matmul
 from device_model.aicore.cube.matmul_cube import DataCopyOutParams as DataCopyOutParams
 from device_model.aicore.cube.matmul_cube import MatmulCallBackFunc as MatmulCallBackFunc
-from device_model.aicore.cube.matmul_cube import MatmulPolicy as MatmulPolicy
 from device_model.aicore.cube.matmul_operands import CubeFormat as CubeFormat
 from device_model.aicore.cube.matmul_operands import MatmulType as MatmulType
+from device_model.aicore.cube.matmul_tiling import MatmulPolicy as MatmulPolicy
 from device_model.aicore.cube.matmul_tiling import TCubeTiling as TCubeTiling
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling as multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import HF32Mode as HF32Mode
@@ -383,7 +389,9 @@ from device_model.aicore.vector.reduce_repeats import WholeReduceSum as WholeRed
 from device_model.aicore.vector.select import Compare as Compare
 from device_model.aicore.vector.select import Compares as Compares
 from device_model.aicore.vector.select import CompareScalar as CompareScalar
+from device_model.aicore.vector.select import GetCmpMask as GetCmpMask
 from device_model.aicore.vector.select import Select as Select
+from device_model.aicore.vector.select import SetCmpMask as SetCmpMask
 from device_model.aicore.vector.sort import GetMrgSortResult as GetMrgSortResult
 from device_model.aicore.vector.sort import MrgSort as MrgSort
 from device_model.aicore.vector.sort import MrgSort4Info as MrgSort4Info

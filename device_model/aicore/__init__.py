@@ -18,8 +18,13 @@ From the top down; each room imports only from those below it:
     runner          runs the blocks of a kernel
     cube/           the cube unit
         matmul matmul_operands              the Matmul object, made of the instructions below; what it multiplies
-        matmul_requests matmul_cube         what vector cores ask of a cube core; how that computes
+        matmul_batches matmul_requests      what is requested as a whole; how vector cores ask a cube core
+        matmul_cube                         how that computes
         matmul_tiling                       sizes of pieces
+        conv3d conv3d_input conv3d_filter   the Conv3D object; its gradients by input and weights
+        conv3d_operands conv3d_steps        what they take; how gradients are asked for
+        conv3d_pieces conv3d_part           their pieces; what one core computes
+        conv3d_tiling                       sizes of pieces
         fixpipe loads im2col mmad           the instructions: store, load to L0, unroll images, multiply
         unit_flags                          flags for blocks of L0C
     functions/      functions of whole tensors, made of vector instructions

@@ -6,8 +6,8 @@ DIR has checkouts of these repositories, under their names. It is only read, and
 
 A *name* is one with a page in asc-devkit's docs/zh/api/SIMD-API that is called in a kernel: those of tiling and the
 host, of configurations and workspaces (which are Python arguments here), and of registers, which only Ascend 950 has,
-are left out. A *kernel* is a folder whose own sources use five names or more. Folders of tests, of the host and tiling,
-and of other cores are left out, as their paths show.
+are left out. A kernel does not lack a name that functions of its folder have. A *kernel* is a folder whose own sources
+use five names or more. Folders of tests, of the host and tiling, and of other cores are left out, as their paths show.
 
 `--table` writes acl_py/kernel_names.tsv again from the pages of asc-devkit in DIR.
 """
@@ -77,23 +77,28 @@ def _uses(files):
     return (uses if has_kernel else Counter()), own
 
 
-def report(kernels, here, own=None):
+def report(kernels, here, own):
     """The lines that say how many *kernels* use only names that are *here*, and which names the others lack.
 
-    *own* has the names of each kernel's own functions: a kernel that lacks only such names lacks nothing.
+    *own* has the names of each kernel's own functions, which it does not lack.
     """
-    lacking = {folder: [name for name in uses if name not in here] for folder, uses in kernels.items()}
+    lacking = {
+        folder: [name for name in uses if name not in here and name not in own[folder]]
+        for folder, uses in kernels.items()
+    }
     calls = sum(sum(uses.values()) for uses in kernels.values())
-    ours = sum(count for uses in kernels.values() for name, count in uses.items() if name in here)
+    ours = calls - sum(kernels[folder][name] for folder, names in lacking.items() for name in names)
     yield f"{'':16}{'kernels':>8}{'all here':>10}{'one other':>11}"
     for repository in (*REPOSITORIES, ""):
         names = [each for folder, each in lacking.items() if folder.startswith(repository)]
         ends = sum(not each for each in names), sum(len(each) == 1 for each in names)
         yield f"{repository or 'together':16}{len(names):8,}{ends[0]:10,}{ends[1]:11,}"
     yield f"{ours:,} of {calls:,} calls are of names that are here: {ours / max(calls, 1):.1%}"
-    if own is not None:
-        only_own = sum(bool(names) and set(names) <= own[folder] for folder, names in lacking.items())
-        yield f"{only_own:,} more lack only names that functions of their own have"
+    by_own = sum(not names and any(name not in here for name in kernels[folder]) for folder, names in lacking.items())
+    yield f"{by_own:,} of the kernels have all names because functions of their own have the others"
+    others = [names for names in lacking.values() if names]
+    of_others = sum(all(kernel_names.table()[name] is NameKind.OTHER for name in names) for names in others)
+    yield f"{of_others:,} of the {len(others):,} others lack only names that Atlas A2 and A3 do not have"
     folders = Counter(name for names in lacking.values() for name in names)
     alone = Counter(names[0] for names in lacking.values() if len(names) == 1)
     yield f"{'missing':28}{'in kernels':>11}{'alone in':>10}"
@@ -112,7 +117,7 @@ def commit_of(checkout):
 
 _SUPPORT = r"{}：(支持|不支持)|{}[^|\n]*\|\s*(√|x)"
 _A2 = re.compile(_SUPPORT.format(*["A2 训练系列产品/Atlas A2 推理系列产品"] * 2))
-_HOST_PAGE = re.compile("Tiling|TmpSize|TmpBufferFactor|获取Matmul|CPU孪生|自定义TBufPool")
+_HOST_PAGE = re.compile("Tiling|TmpSize|TmpBufferFactor|IsBasicBlockInSoftMax|获取Matmul|CPU孪生|自定义TBufPool")
 _REGISTER_PAGE = re.compile("Reg矢量|TensorAPI")
 _OTHER_OVERVIEW = frozenset({"Mutex"})  # overviews that do not say for which cards they are, which is for other ones
 _SHAPE_PAGE = re.compile("辅助数据结构/(Coordinate|Layout)/")

@@ -23,7 +23,13 @@ ROOMS = {
     "functions made of vector instructions": ("functions",),
     "cube": ("cube.loads", "cube.im2col", "cube.mmad", "cube.fixpipe", "cube.copy_out", "cube.sparse"),
     "Matmul": ("cube.matmul", "cube.matmul_operands", "cube.matmul_cube", "cube.matmul_tiling"),
-    "Conv3D": ("cube.conv3d", "cube.conv3d_tiling"),
+    "convolutions": (
+        "cube.conv3d",
+        "cube.conv3d_operands",
+        "cube.conv3d_tiling",
+        "cube.conv3d_input",
+        "cube.conv3d_filter",
+    ),
     "debugging": ("core.debug",),
 }
 

@@ -91,7 +91,7 @@ def test_a_file_that_is_missing_or_no_kernel_is_refused(tmp_path):
 def test_the_table_has_the_names_of_the_reference_each_once():
     assert kernel_names.table()["Add"] is NameKind.CORE
     kinds = list(kernel_names.table().values())
-    assert [kinds.count(kind) for kind in NameKind] == [372, 101, 62, 223, 18]
+    assert [kinds.count(kind) for kind in NameKind] == [371, 101, 62, 224, 18]
 
 
 FIVE = "__aicore__ void f() { Add(a); Sub(a); Mul(a); Div(a); %s }"
@@ -108,10 +108,13 @@ def test_folders_that_use_five_names_are_counted_and_those_of_hosts_tests_and_ot
     assert {folder: sum(uses.values()) for folder, uses in kernels.items()} == {
         "ops-nn/add/op_kernel": 6, "ops-nn/erf/op_kernel": 5, "catlass/examples/add": 5,
     }  # fmt: skip
-    lines = [line.split() for line in report(kernels, {"Add", "Sub", "Mul", "Div", "Exp"})]
+    here, own = {"Add", "Sub", "Mul", "Div", "Exp"}, own_names_in(tmp_path)
+    lines = [line.split() for line in report(kernels, here, own)]
     assert lines[1] == ["ops-nn", "2", "1", "1"]
     assert lines[7] == ["together", "3", "2", "1"]
     assert lines[8] == "15 of 16 calls are of names that are here: 93.8%".split()
+    assert lines[9][0] == "0"
+    assert " ".join(lines[10]) == "0 of the 1 others lack only names that Atlas A2 and A3 do not have"
     assert lines[-1] == ["Erf", "1", "1"]
 
 
@@ -169,5 +172,17 @@ def test_functions_of_a_source_itself_are_no_uses_of_the_names_that_they_have(tm
     assert not {"SetInput", "GetLayout", "InitV2"} & {name.name for name in kernel_sources.names_in(OWN)}
     file = written(tmp_path / "ops-nn" / "sorting" / "sorter.h", OWN)
     assert names(file).exit_code == 0
-    lines = list(report(kernels_in(tmp_path), kernel_sources.here(), own_names_in(tmp_path)))
-    assert "1 more lack only names that functions of their own have" in lines
+    kernels = kernels_in(tmp_path)
+    here = {"GlobalTensor", "LocalTensor", "Add", "Muls", "Exp", "Abs", "Sqrt"}
+    lines = [line.split() for line in report(kernels, here, own_names_in(tmp_path))]
+    assert lines[1] == ["ops-nn", "1", "1", "0"]
+    assert lines[8] == "12 of 12 calls are of names that are here: 100.0%".split()
+    assert lines[9][0] == "1"
+    assert lines[-1][0] == "missing"
+
+
+def test_a_kernel_for_other_cores_lacks_their_names(tmp_path):
+    written(tmp_path / "ops-nn/a/op_kernel/a.cpp", FIVE % "Lock(a); ")
+    written(tmp_path / "ops-nn/b/op_kernel/b.cpp", FIVE % "Lock(a); Exp(a);")
+    lines = list(report(kernels_in(tmp_path), {"Add", "Sub", "Mul", "Div"}, own_names_in(tmp_path)))
+    assert "1 of the 2 others lack only names that Atlas A2 and A3 do not have" in lines

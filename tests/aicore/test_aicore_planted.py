@@ -486,13 +486,103 @@ def loads_zeros_that_may_not_be_there(x: asc.In, y: asc.InOut, z: asc.InOut):
     asc.LoadData(a2, a1, asc.LoadData2DParams())  # here
 
 
+# Names that came last
+
+
+@planted(r"UNWRITTEN_READ in block 0 \(AIV\): GetCmpMask \(V\) .* reads CmpMask\[0:16\], where nothing was written")
+@asc.kernel
+def reads_a_register_that_nothing_was_compared_into(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.GetCmpMask(ub(asc.uint8))  # here
+
+
+@planted(r"Compare of 4 repeats without dst; CmpMask has the bits of one repeat")
+@asc.kernel
+def compares_four_repeats_into_the_register(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.Compare(None, filled(), filled(at=4_096), asc.CMPMODE.LT, 64, 4)  # here
+
+
+@planted(r"Select with .*VSEL_TENSOR_TENSOR_MODE and no sel_mask; CmpMask has bits for VSEL_CMPMASK_SPR only")
+@asc.kernel
+def selects_repeat_by_repeat_with_the_register(x: asc.In, y: asc.InOut, z: asc.InOut):
+    tensor = filled()
+    asc.Select(tensor, None, tensor, tensor, asc.SELMODE.VSEL_TENSOR_TENSOR_MODE, 256)  # here
+
+
+@planted(
+    r"IterateNBatch of 2 batches of 1 with the room .*; call SetWorkspace\(\) with 512 elements of", tiling=(16, 16, 16)
+)
+@asc.kernel(kind=CUBE)
+def gives_two_batches_room_for_one(x: asc.In, y: asc.InOut, z: asc.InOut, tiling: asc.TCubeTiling):
+    mm = matmul()
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)
+    mm.SetTensorA(gm(x, asc.half))
+    mm.SetTensorB(gm(x, asc.half))
+    mm.SetWorkspace(gm(y))
+    mm.IterateNBatch(2, 1, 1)  # here
+
+
+@planted(
+    r"GetBatchTensorC without a batch; call IterateNBatch\(..., sync=False\) first, and then once", tiling=(16, 16, 16)
+)
+@asc.kernel(kind=CUBE)
+def takes_a_second_batch_of_one(x: asc.In, y: asc.InOut, z: asc.InOut, tiling: asc.TCubeTiling):
+    mm = matmul()
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)
+    mm.SetTensorA(gm(x, asc.half))
+    mm.SetTensorB(gm(x, asc.half))
+    mm.SetWorkspace(gm(y))
+    mm.IterateNBatch(1, 1, 1, sync=False)
+    mm.GetBatchTensorC(1, 1)
+    mm.GetBatchTensorC(1, 1)  # here
+
+
+@planted(r"a Matmul with MatmulPolicy.N_BUFFER_33 and .*; depth_a1 must be 1, not 2", tiling=(16, 16, 16))
+@asc.kernel(kind=CUBE)
+def keeps_a_with_a_tiling_for_another_policy(x: asc.In, y: asc.InOut, z: asc.InOut, tiling: asc.TCubeTiling):
+    kinds = [asc.MatmulType(asc.TPosition.GM, asc.CubeFormat.ND, asc.half) for _ in range(3)]
+    mm = asc.Matmul(*kinds, policy=asc.MatmulPolicy.N_BUFFER_33)
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)  # here
+
+
+@planted(r"Iterate of <Conv3DBackpropInput of float16> a second time; store the piece before it: call GetTensorC\(\)")
+@asc.kernel(kind=CUBE)
+def forgets_to_store_a_piece(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.TPipe()
+    kinds = [asc.ConvType(asc.TPosition.GM, layout, asc.half) for layout in PLANES]
+    size = asc.ConvType(asc.TPosition.GM, asc.ConvFormat.ND, asc.int32)
+    gradient = asc.Conv3DBackpropInput(kinds[1], size, kinds[0], kinds[2])
+    gradient.Init(asc.conv3d_backprop_input_tiling(SPEC, (16, 1, 4, 4), (16, 1, 1, 1), np.float16))
+    gradient.SetGradOutput(gm(x, asc.half))
+    gradient.SetWeight(gm(y, asc.half))
+    while gradient.Iterate():  # here
+        pass
+
+
+@planted(r"Iterate of 3 rows from row 2 on; the output has 4 rows")
+@asc.kernel(kind=CUBE)
+def sums_over_rows_beyond_the_end(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.TPipe()
+    planes, _, _ = PLANES
+    layouts = (planes, asc.half), (asc.ConvFormat.ND, asc.int32), (planes, asc.half)
+    kinds = [asc.ConvType(asc.TPosition.GM, *each) for each in layouts]
+    weights = asc.ConvType(asc.TPosition.GM, asc.ConvFormat.FRACTAL_Z_3D, asc.float32)
+    gradient = asc.Conv3DBackpropFilter(*kinds, weights)
+    sizes = (16, 1, 4, 4), (16, 1, 1, 1)
+    gradient.Init(asc.conv3d_backprop_filter_tiling(SPEC, *sizes, np.float16, single_shape=(16, 1, 3)))
+    gradient.SetInput(gm(x, asc.half))
+    gradient.SetGradOutput(gm(y, asc.half))
+    gradient.SetStartPosition(2)  # the second of two cores has one row
+    gradient.IterateAll(gm(z))  # here
+
+
 @pytest.mark.parametrize(("kernel", "message", "data"), PLANTED)
 async def test_a_planted_mistake_is_reported_at_its_line(kernel, message, data):
     error = None
     async with simulation() as sim:
         arguments = [await on_device(np.ones(256, np.float32)) for _ in range(3)]
         if "tiling" in data:
-            arguments.append(product())
+            sizes = data["tiling"]
+            arguments.append(product(*sizes) if isinstance(sizes, tuple) else product())
         try:
             await kernel[1](*arguments)
             await acl.SynchronizeDevice()

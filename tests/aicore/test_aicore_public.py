@@ -11,6 +11,7 @@ from public.cases import CASES
 
 import acl_py as acl
 from tests.aicore.names import REPOSITORIES
+from tests.aicore.shown import report
 
 for module in sorted(Path(__file__).with_name("public").glob("*.py")):
     import_module(f"public.{module.stem}")
@@ -26,6 +27,13 @@ def test_there_are_forty_and_five_of_each_repository():
     assert set(repositories) == set(REPOSITORIES)
     assert min(repositories.values()) >= 5
     assert len({case.folder for case in CASES}) == len(CASES) >= 40
+
+
+def test_they_are_counted_by_repository():
+    lines = list(report(CASES, [None] * 30))
+    assert lines[-1] == f"{'together':16}{len(CASES):4} kernels, 30 planted mistakes"
+    assert sum(int(line.split()[1]) for line in lines[:-1]) == len(CASES)
+    assert any(case.folder in line for line in report(CASES, [], folders=True) for case in CASES[:1])
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.kernel.name)

@@ -7,12 +7,14 @@ import pytest
 from cores import found
 from hypothesis import given
 from hypothesis import strategies as st
-from instructions import floats, normal, same, seeds, single, vector
+from instructions import floats, in_ub, issued, normal, on_core, same, seeds, single, vector
 
-from device_model.aicore.core.names import CMPMODE, SELMODE
-from device_model.aicore.vector.masks import BinaryRepeatParams
-from device_model.aicore.vector.select import Compare, Compares, Select
+from device_model.aicore.core.names import CMPMODE, SELMODE, TPosition
+from device_model.aicore.core.tensors import LocalTensor, uint8
+from device_model.aicore.vector.masks import MASK_PLACEHOLDER, BinaryRepeatParams, SetVectorMask
+from device_model.aicore.vector.select import Compare, Compares, GetCmpMask, Select, SetCmpMask
 from device_model.aicore.vector.sort import MrgSort, MrgSort4Info, Sort32
+from device_model.kernel.findings import KernelError
 
 ASK = {
     CMPMODE.LT: np.less,
@@ -62,6 +64,74 @@ def test_compare_gives_bits_and_select_takes_them(mode, seed, dtype, repeats):
     )  # fmt: skip
     active = np.arange(count) % lanes < 5
     assert same(again, np.where(active, np.where(first, x, y), dtype.type(0)))
+
+
+@given(seed=seeds, dtype=floats, wide=st.booleans())
+def test_compare_without_dst_gives_its_bits_to_the_register(seed, dtype, wide):
+    lanes = 256 // dtype.itemsize
+    x, y = (np.random.default_rng(seed + each).integers(-3, 3, lanes * 2).astype(dtype) for each in range(2))
+    mask = lanes if wide else 5
+    seen = []
+
+    def compare(dst, bits, a, b):
+        Compare(None, a, b, CMPMODE.LT, mask, repeat_params=BinaryRepeatParams(1, 2, 1, 8, 8, 8))
+        seen.append(issued())
+        GetCmpMask(bits)
+        bits_of.append(bits.view.copy())
+        Select(dst, None, a, b, SELMODE.VSEL_CMPMASK_SPR, lanes, 1, BinaryRepeatParams())
+
+    bits_of = []
+    chosen, launched = vector(compare, np.zeros(lanes, dtype), np.zeros(32, np.uint8), x, y)
+    left = x.reshape(-1, 32 // dtype.itemsize)[::2].ravel()[:lanes]  # every other block
+    truth = (left < y[:lanes]) & (np.arange(lanes) < mask)
+    expected = np.zeros(32, np.uint8)
+    expected[: lanes // 8] = np.packbits(truth, bitorder="little")
+    assert np.array_equal(bits_of[0], expected)
+    assert same(chosen, np.where(truth, x[:lanes], y[:lanes]))
+    assert seen == [("Compare", 36, 1 if wide else 17)]
+    assert found(launched) == []
+    assert [each.name for each in launched.programs[0].instructions[1].waits] == ["Compare"]
+
+
+def test_bits_that_are_set_serve_a_select_with_the_mask_of_the_core():
+    x, y = (np.full(64, each, single) for each in (1, 2))
+
+    def choose(dst, bits, a, b):
+        SetCmpMask(bits)
+        SetVectorMask(7)
+        Select(dst, None, a, b, SELMODE.VSEL_CMPMASK_SPR, MASK_PLACEHOLDER, 1, BinaryRepeatParams())
+
+    chosen, launched = vector(choose, np.zeros(64, single), np.full(16, 0b01010101, np.uint8), x, y)
+    assert chosen.tolist() == [1, 2] * 3 + [1] + [0] * 57
+    assert found(launched) == []
+
+
+def test_a_register_that_nothing_was_compared_into_is_found():
+    launched = on_core(lambda: GetCmpMask(LocalTensor(uint8, TPosition.VECCALC, 0, 128)))
+    (finding,) = launched.findings
+    assert "GetCmpMask (V)" in str(finding)
+    assert "reads CmpMask[0:16], where nothing was written" in str(finding)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "message"),
+    [
+        (lambda t: Compare(None, t, t, CMPMODE.LT, 64, 2), "Compare of 2 repeats without dst; CmpMask has"),
+        (lambda t: Compare(None, t, t, CMPMODE.LT, 65), "a mask of 65 lanes"),
+        (lambda t: GetCmpMask(t[:2]), "GetCmpMask with .*; it has 16 bytes or more"),
+        (lambda t: SetCmpMask(t[2:]), "SetCmpMask with .* begins at a multiple of them"),
+        (lambda t: GetCmpMask(t.ReinterpretCast(np.int64)), "GetCmpMask: dst is int64; it takes int8"),
+        (lambda t: Select(t, None, t, 1.0, SELMODE.VSEL_TENSOR_SCALAR_MODE, 64), "and no sel_mask; CmpMask has bits"),
+    ],
+)
+def test_what_does_not_fit_the_register_is_refused(instruction, message):
+    with pytest.raises(KernelError, match=message):
+        on_core(lambda: instruction(in_ub(np.zeros(128, single), 0)))
+
+
+def test_integers_are_compared_into_ub_only():
+    with pytest.raises(KernelError, match="Compare: src0 is int32; it takes float16, float32"):
+        on_core(lambda: Compare(None, *[in_ub(np.zeros(64, np.int32), 0)] * 2, CMPMODE.EQ, 64))
 
 
 def records(raw, dtype):

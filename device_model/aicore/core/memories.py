@@ -21,7 +21,7 @@ ZEROS = b"\0\0"  # what it holds in a second run, which tells whether results de
 
 # Local memories of which a read before the first write is reported. The others are read by whole fractals, and the
 # rows of the last fractal that lie beyond a matrix need not be written.
-_CHECKED = (Space.UB, Space.L0C)
+_CHECKED = (Space.UB, Space.L0C, Space.CMP_MASK)
 
 
 class LocalMemory:

@@ -147,6 +147,7 @@ class Space(Enum):
     L0C = "L0C"
     BT = "BT"
     FB = "FB"
+    CMP_MASK = "CmpMask"  # the register of 128 bits into which a vector core compares
 
     __hash__ = object.__hash__  # by identity: the hash of Enum is slow, and these are keys on the hot path
 
@@ -156,7 +157,7 @@ class Space(Enum):
 
 SPACES_OF = {
     CoreType.AIC: (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.BT, Space.FB),
-    CoreType.AIV: (Space.UB,),
+    CoreType.AIV: (Space.UB, Space.CMP_MASK),
 }
 
 

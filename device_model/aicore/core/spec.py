@@ -14,6 +14,8 @@ from device_model.aicore.core.names import CoreType, Space
 from device_model.frozen import Frozen
 from device_model.kernel.ranges import Count, Few
 
+CMP_MASK_BYTES = 16  # a bit for each half of a repeat
+
 # Start-up cycles, and cycles per repeat of 256 bytes without bank conflicts. Measured on a 910B3 by PTO's authors.
 # AddScalar, Compare, Select and others that were not measured follow the theoretical number of elements per cycle.
 # TransDataTo5HD, whose repeat has 512 bytes, is assumed to take what Transpose takes for as many.
@@ -120,6 +122,7 @@ class CoreSpec(Frozen):
         return {
             Space.UB: self.ub_bytes, Space.L1: self.l1_bytes, Space.L0A: self.l0a_bytes, Space.L0B: self.l0b_bytes,
             Space.L0C: self.l0c_bytes, Space.BT: self.bt_bytes, Space.FB: self.fb_bytes,
+            Space.CMP_MASK: CMP_MASK_BYTES,
         }  # fmt: skip
 
     @cached_property

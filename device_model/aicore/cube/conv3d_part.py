@@ -28,6 +28,7 @@ class Part(NamedTuple):
         co: Output channels.
         do: Planes of the output.
         m: Places of each.
+        spread: How far apart the planes, rows and columns of the input lie, with zeros between them.
     """
 
     tiling: TConv3DApiTiling
@@ -36,12 +37,14 @@ class Part(NamedTuple):
     co: int
     do: int
     m: int
+    spread: tuple[int, int, int] = (1, 1, 1)
 
     def inside(self, plane: int) -> list[int]:
-        """Return the planes of the filter that lie in the input, at plane *plane* of this part."""
+        """Return the planes of the filter that lie on planes of the input, at plane *plane* of this part."""
         tiling = self.tiling
         first = self.depth + plane * tiling.stride_d - tiling.pad_head
-        return [kd for kd in range(tiling.kernel_d) if 0 <= first + kd * tiling.dilation_d < tiling.org_di]
+        at = {kd: first + kd * tiling.dilation_d for kd in range(tiling.kernel_d)}
+        return [kd for kd, depth in at.items() if 0 <= depth < tiling.org_di and depth % self.spread[0] == 0]
 
     def planes(self, plane: int) -> range:
         """Return the planes of 16 channels that plane *plane* sums over: those that are not all padding.
@@ -50,6 +53,13 @@ class Part(NamedTuple):
         """
         inside = self.inside(plane) or [0]
         return range(inside[0] * self.tiling.ci1, (inside[-1] + 1) * self.tiling.ci1)
+
+    def sums(self, plane: int) -> list[range]:
+        """Return the planes of 16 channels that plane *plane* sums over, as ranges without zeros between them."""
+        if self.spread[0] == 1:
+            return [self.planes(plane)]
+        ci1 = self.tiling.ci1
+        return [range(kd * ci1, (kd + 1) * ci1) for kd in self.inside(plane) or [0]]
 
     def source(self, plane: int, number: int) -> int:
         """Return which plane of 16 channels in GM is number *number* of those that plane *plane* sums over.

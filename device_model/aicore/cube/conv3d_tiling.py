@@ -174,7 +174,7 @@ def conv3d_tiling(
     type_ = dtype_of(dtype)
     if type_ not in (half, bfloat16):
         raise TypeError(f"conv3d_tiling of {type_}: a convolution takes half or bfloat16")
-    whole = _whole(input_shape, weight_shape, padding, stride, dilation, single_output_shape)
+    whole = whole_convolution(input_shape, weight_shape, padding, stride, dilation, single_output_shape)
     best = min(_tilings(spec, whole), key=lambda tiling: _price(spec, tiling, type_.name), default=None)
     if best is None:
         raise ValueError(
@@ -184,13 +184,13 @@ def conv3d_tiling(
     return best
 
 
-def _whole(
+def whole_convolution(
     input_shape: Sequence[int],
     weight_shape: Sequence[int],
     padding: Sequence[int],
     stride: Sequence[int],
     dilation: Sequence[int],
-    single_output_shape: Sequence[int] | None,
+    single_output_shape: Sequence[int] | None = None,
 ) -> TConv3DApiTiling:
     """Check the sizes of a convolution, and return it without pieces."""
     ci, *sizes = _numbers("input_shape", input_shape, 4, (1, _ANY))

@@ -8,17 +8,13 @@ share no other memory. While a vector core works on a piece of C, the cube core 
 In a kernel on cube cores alone there are no requests: the object computes in the call itself.
 """
 
-from collections import deque
-
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space
-from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of, uint8, whole
+from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of, uint8
+from device_model.aicore.cube.matmul_batches import Batches
 from device_model.aicore.cube.matmul_cube import Cube
-from device_model.aicore.cube.matmul_operands import Product, WholeSizes
+from device_model.aicore.cube.matmul_operands import WholeSizes
 from device_model.aicore.cube.matmul_requests import (
-    ANSWER,
-    ASK,
-    MESSAGE_WORDS,
     Message,
     checked_atomic,
     compute,
@@ -26,16 +22,22 @@ from device_model.aicore.cube.matmul_requests import (
     serve,
     vectors_of,
 )
-from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling, room_bytes, room_for
+from device_model.aicore.cube.matmul_tiling import (
+    WORKSPACE_TILES,
+    MatmulPolicy,
+    TCubeTiling,
+    room_bytes,
+    room_for,
+    why_no_n_buffer,
+)
 from device_model.aicore.cube.mmad import SIDE, HF32Mode, HF32TransMode, SetHF32Mode, SetHF32TransMode
-from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
 from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
 from device_model.kernel.findings import KernelError
 
 
-class Matmul(Product):
+class Matmul(Batches):
     """C = A * B + bias, computed by the cube core of a block (Ascend C: Matmul).
 
     Call REGIST_MATMUL_OBJ, SetTensorA and SetTensorB, then Iterate and GetTensorC in turn or IterateAll, and then End.
@@ -61,6 +63,8 @@ class Matmul(Product):
         """
         core = running()
         self._check_cores(core)
+        if self._policy is MatmulPolicy.N_BUFFER_33:
+            self._check_n_buffer(core, tiling)
         self._core, self._tiling = core, tiling
         self._shape = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
         self._rows = WholeSizes(tiling.m, tiling.n, tiling.ka, tiling.kb, tiling.n)
@@ -89,6 +93,16 @@ class Matmul(Product):
                 raise KernelError(
                     f"a Matmul with {role} in UB on cube cores alone", "they have no UB: give the matrix in GM or L1"
                 )
+
+    def _check_n_buffer(self, core: Core, tiling: TCubeTiling) -> None:
+        """Raise KernelError unless the policy N_BUFFER_33 can take this object and its tiling."""
+        why = why_no_n_buffer(core.spec, tiling, self.dtype)
+        if core.core_type is not CoreType.AIC or vectors_of(core):
+            why = "the kernel has vector cores: launch it as AIC_ONLY"
+        elif any(each.position.space is not Space.GM for each in (self.a, self.b)):
+            why = "A and B are in GM"
+        if why:
+            raise KernelError(f"a Matmul with {self._policy} and a tiling with {tiling}", why)
 
     def _divide(self, workspace: GlobalBuffer, vectors: int, number: int) -> None:
         """Take the part of the workspace of vector core *number* of *vectors*: for pieces of C, and operands in UB."""
@@ -129,6 +143,8 @@ class Matmul(Product):
         Raises:
             KernelError: A or B is not set, or the tensor is not where C's MatmulType says, or too small.
         """
+        if self._policy is MatmulPolicy.N_BUFFER_33:
+            raise KernelError(f"Iterate with {self._policy}", "it computes all pieces: call IterateAll()")
         job = self._started()
         if (self.c.position.space is Space.L0C) != (local_c_matrix is not None):
             raise KernelError(
@@ -211,118 +227,6 @@ class Matmul(Product):
         DataCopy(dst, tile, count)
         pass_flag(HardEvent.MTE2_V)
 
-    def IterateAll(self, dst: GlobalTensor, en_atomic: int = 0, *, sync: bool = True) -> None:
-        """Compute all pieces of C and store them in GM (Ascend C: IterateAll).
-
-        A vector core waits until its cube core has stored all of them; without *sync*, at WaitIterateAll() or at its
-        next request.
-
-        Args:
-            dst: The first element of this core's C.
-            en_atomic: How C is combined with the contents of GM: 0 overwrites them, 1 adds to them, 2 keeps the larger
-                number and 3 the smaller one.
-            sync: Whether to wait.
-
-        Raises:
-            KernelError: A or B is not set, *dst* is not of C's type and position, or *en_atomic* is no such number.
-        """
-        job = self._started()
-        self._check_c(dst, Space.GM)
-        message = Message(job, None, dst, self._row_of_c, checked_atomic(en_atomic))
-        if self._cube is not None:
-            compute(self._cube, message)
-        else:
-            self._send(message, Pipe.MTE3)
-            if sync:
-                self.WaitIterateAll()
-        self._job = None
-
-    def SetBatchNum(self, batch_a: int, batch_b: int) -> None:
-        """Set how many matrices A and B are, for an IterateBatch that does not say so (Ascend C: SetBatchNum).
-
-        Raises:
-            KernelError: A number is below 1, or they differ and none is 1.
-        """
-        batches = whole("SetBatchNum: batch_a", batch_a), whole("SetBatchNum: batch_b", batch_b)
-        if min(batches) < 1 or (1 not in batches and batches[0] != batches[1]):
-            raise KernelError(f"a batch of {batch_a} A and {batch_b} B", "as many of both, or one of one of them")
-        self._batches = batches
-
-    def IterateBatch(
-        self,
-        dst: GlobalTensor,
-        batch_a: int | None = None,
-        batch_b: int | None = None,
-        *,
-        matrix_stride_a: int = 0,
-        matrix_stride_b: int = 0,
-        matrix_stride_c: int = 0,
-        en_atomic: int = 0,
-        is_bias_batch: bool = True,
-        sync: bool = True,
-    ) -> None:
-        """Compute several products of the same shape and store them in GM (Ascend C: IterateBatch).
-
-        The matrices of a batch lie one behind the other, each as SetTensorA and SetTensorB say of the first (the layout
-        NORMAL). A vector core sends one request for all of them.
-
-        Args:
-            dst: The first element of this core's C in the first product.
-            batch_a: How many matrices A are; by default what SetBatchNum has set.
-            batch_b: How many matrices B are: as many, or one of one of them, which is used in all products.
-            matrix_stride_a: Elements from one A to the next; 0 for those of the whole matrix, in NZ of whole fractals.
-            matrix_stride_b: The same for B.
-            matrix_stride_c: The same for C.
-            en_atomic: As for IterateAll.
-            is_bias_batch: Whether each product has a bias of its own, behind the one before.
-            sync: Whether to wait; otherwise WaitIterateBatch does.
-
-        Raises:
-            KernelError: A number is impossible, A or B is not set, B is sparse, several A or B are in UB, or *dst* is
-                not of C's type and place.
-        """
-        if batch_a is not None or batch_b is not None:
-            self.SetBatchNum(1 if batch_a is None else batch_a, 1 if batch_b is None else batch_b)
-        self._started()
-        self._check_c(dst, Space.GM)
-        if self._index_of_b is not None:
-            raise KernelError(
-                "IterateBatch with a sparse B", "each B has indices: call SetSparseIndex() and IterateAll() for each"
-            )
-        for name, type_, count in zip("AB", (self.a, self.b), self._batches, strict=True):
-            if count > 1 and type_.position.space is Space.UB:
-                raise KernelError(
-                    f"IterateBatch of {count} {name} in UB",
-                    f"SetTensor{name}() takes one matrix from UB: give a batch in GM, or call IterateAll() for each",
-                )
-        rows, atomic = self._rows, checked_atomic(en_atomic)
-        elements = {
-            name: self._stored(name, is_trans=is_trans).elements for name, (_, is_trans) in self._operands.items()
-        }
-        strides = (
-            matrix_stride_a or elements["A"],
-            matrix_stride_b or elements["B"],
-            matrix_stride_c or self._elements_of_c,
-        )
-        firsts, bias = dict(self._operands), self._bias
-        messages = []
-        for batch in range(max(self._batches)):
-            for name, stride, count in zip("AB", strides, self._batches, strict=False):
-                tensor, is_trans = firsts[name]
-                self._operands[name] = tensor[batch * stride if count > 1 else 0], is_trans
-            if bias is not None:
-                self._bias = bias[batch * rows.org_n if is_bias_batch else 0]
-            self._job = None
-            messages.append(Message(self._started(), None, dst[batch * strides[2]], self._row_of_c, atomic))
-        self._operands, self._bias, self._job = firsts, bias, None
-        message = messages[0]._replace(others=tuple(messages[1:]))
-        if self._cube is not None:
-            compute(self._cube, message)
-            return
-        self._send(message, Pipe.MTE3)
-        if sync:
-            self.WaitIterateAll()
-
     def SetHF32(self, enable_hf32: bool = False, trans_mode: int = 0) -> None:  # Ascend C's order
         """Round A and B of float to HF32, which takes half the time (Ascend C: SetHF32); see SetHF32Mode.
 
@@ -341,7 +245,7 @@ class Matmul(Product):
         SetHF32TransMode(HF32TransMode(trans_mode))
 
     def SetWorkspace(self, addr: GlobalTensor | GlobalBuffer, size: int | None = None) -> None:
-        """Give the object room in GM for pieces of C on their way to UB (Ascend C: SetWorkspace).
+        """Give the object room in GM: for pieces of C on their way to UB, or for the C of IterateNBatch (SetWorkspace).
 
         It is in place of the buffer of REGIST_MATMUL_OBJ, and belongs to this core alone.
 
@@ -350,14 +254,15 @@ class Matmul(Product):
             size: Its elements; by default all of *addr*.
 
         Raises:
-            KernelError: It has too few elements, or another type than C.
+            KernelError: It has another type than C, or C goes to UB and the room has too few elements.
         """
         dtype = dtype_of(self.c.dtype)
         room = addr if isinstance(addr, GlobalTensor) else GlobalTensor(dtype).SetGlobalBuffer(addr, size)
-        least = WORKSPACE_TILES * self._tiled.base_m * self._tiled.base_n
+        goes_to_ub = self.c.position.space is Space.UB
+        least = WORKSPACE_TILES * self._tiled.base_m * self._tiled.base_n if goes_to_ub else 1
         if room.dtype != dtype or room.size < least:
             raise KernelError(f"SetWorkspace({room!r})", f"give it {least} elements of {dtype}, or more")
-        self._workspace = room[:least]
+        self._workspace = room
 
     def SetLocalWorkspace(self, tmp_buffer: LocalTensor) -> None:
         """Give the object room in UB (Ascend C: SetLocalWorkspace); on Atlas A2 and A3 nothing uses it.
@@ -372,15 +277,6 @@ class Matmul(Product):
         ):
             raise KernelError(f"SetLocalWorkspace({tmp_buffer!r})", "it is a tensor of uint8 in UB")
 
-    def WaitIterateBatch(self) -> None:
-        """Wait until C of the last IterateBatch is stored (Ascend C: WaitIterateBatch); on a cube core it is."""
-        self.WaitIterateAll()
-
-    def WaitIterateAll(self) -> None:
-        """Wait until C of the last IterateAll is stored (Ascend C: WaitIterateAll); on a cube core it is."""
-        if self._is_asked:
-            self._answer()
-
     def End(self) -> None:
         """End the requests of this core (Ascend C: End).
 
@@ -393,14 +289,6 @@ class Matmul(Product):
         while not self._ask(Message(None), Pipe.S):
             pass
 
-    def _through_gm(self, name: str, tensor: LocalTensor, size: int) -> GlobalTensor:
-        self.WaitIterateAll()  # the cube core may still read what was there
-        return super()._through_gm(name, tensor, size)
-
-    def _check_c(self, dst: GlobalTensor | LocalTensor, space: Space) -> None:
-        if dst.dtype != dtype_of(self.c.dtype) or self.c.position.space is not space:
-            raise KernelError(f"C of {self.c} to {dst!r}", "it goes where its MatmulType says, with that type")
-
     def _offset(self, index: int) -> int:
         return place_of(self._tiled, index, self._pieces[0], self._row_of_c, self._width_of_c)
 
@@ -411,27 +299,6 @@ class Matmul(Product):
             return
         # What this core wrote to GM before (its A, say), and read of the workspace, is done when the flag is set.
         self._ask(message, Pipe.MTE3 if self._index == 0 else Pipe.MTE2)
-
-    def _ask(self, message: Message, pipe: Pipe) -> bool:
-        """Send a message to the cube core and wait until it is done; return True if the cube core has ended."""
-        self._send(message, pipe)
-        return self._answer()
-
-    def _send(self, message: Message, pipe: Pipe) -> None:
-        self.WaitIterateAll()
-        core = running()
-        program = core.program
-        core.scalar += MESSAGE_WORDS * core.spec.set_value
-        core.crossing.mail.setdefault(("ask", program.block, program.sub_block), deque()).append(message)
-        CrossCoreSetFlag(2, pipe, ASK)
-        self._is_asked = True
-
-    def _answer(self) -> bool:
-        core = running()
-        program = core.program
-        CrossCoreWaitFlag(ANSWER)
-        self._is_asked = False
-        return bool(core.crossing.mail["answer", program.block, program.sub_block].popleft())
 
 
 def REGIST_MATMUL_OBJ(pipe: TPipe, workspace: GlobalBuffer | None, matmul: Matmul, tiling: TCubeTiling) -> bool:

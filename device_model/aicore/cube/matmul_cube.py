@@ -12,7 +12,6 @@ piece leaves block by block while the next one is computed in its place.
 """
 
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,7 @@ from device_model.aicore.cube.matmul_chunks import (
     load_b,
     load_sparse_b,
 )
-from device_model.aicore.cube.matmul_tiling import TCubeTiling
+from device_model.aicore.cube.matmul_tiling import MatmulPolicy, TCubeTiling
 from device_model.aicore.cube.mmad import FRACTAL, PRODUCTS, SIDE, Mmad, MmadParams, fractals, k0
 from device_model.aicore.cube.slots import Slot, buffer, find, slots
 from device_model.aicore.cube.sparse import INDEX_FRACTAL, MmadWithSparse
@@ -77,18 +76,6 @@ class MatmulCallBackFunc(NamedTuple):
     data_copy_out: Callable[..., None] | None = None
     copy_a1: Callable[..., None] | None = None
     copy_b1: Callable[..., None] | None = None
-
-
-class MatmulPolicy(Enum):
-    """Which pieces of C a Matmul computes and stores (Ascend C: MatmulPolicy).
-
-    A piece has base_m x base_n elements, and its row and column are counted in pieces of this core's C. Those that are
-    left out stay as they were.
-    """
-
-    NORMAL = 0  # all
-    TRIAN_UPPER = 1  # those on the diagonal and above it (TrianUpperMatmulPolicy)
-    TRIAN_LOWER = 2  # those on the diagonal and below it (TrianLowerMatmulPolicy)
 
 
 class Job(NamedTuple):

@@ -3,6 +3,7 @@
 `Product` has the calls that set them. The next product begins with what was set last.
 """
 
+from collections import deque
 from dataclasses import dataclass
 from enum import Enum
 from operator import index as integer
@@ -14,8 +15,8 @@ from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import BLOCK, HardEvent, Space, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, dtype_of
 from device_model.aicore.cube.matmul_chunks import Operand
-from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc, MatmulPolicy
-from device_model.aicore.cube.matmul_tiling import TCubeTiling
+from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc
+from device_model.aicore.cube.matmul_tiling import MatmulPolicy, TCubeTiling
 from device_model.aicore.cube.mmad import PRODUCTS, SIDE, k0
 from device_model.aicore.flags.sync import pass_flag
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
@@ -105,7 +106,10 @@ class Product:
         self._shape: tuple[int, int, int] | None = None
         self._rows = WholeSizes(0, 0, 0, 0, 0)
         self._is_reshaped = False
-        self._is_asked = False  # whether the cube core owes an answer
+        self._owed = 0  # answers of the cube core that were not waited for
+        self._later: deque[Any] = deque()  # batches that are not requested yet
+        self._parts: deque[GlobalTensor] = deque()  # where the batches go that GetBatchTensorC has not returned
+        self._part_size = 0  # their elements
         self._job: Job | None = None
         self._jobs = 0
         self._index = -1

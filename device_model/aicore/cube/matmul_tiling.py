@@ -5,6 +5,7 @@ the slowest of three things on the busiest core: Mmad, LoadData, and the copies 
 """
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import product
 from typing import Any
 
@@ -17,6 +18,23 @@ from device_model.aicore.core.tensors import dtype_of
 from device_model.aicore.cube.mmad import FRACTAL, SIDE, k0
 from device_model.aicore.timing.gm import LINE
 from device_model.kernel.findings import KernelError
+
+
+class MatmulPolicy(Enum):
+    """Which pieces of C a Matmul computes and stores, and how L1 is used (Ascend C: MatmulPolicy).
+
+    A piece has base_m x base_n elements, and its row and column are counted in pieces of this core's C. Those that are
+    left out stay as they were.
+    """
+
+    NORMAL = 0  # all
+    TRIAN_UPPER = 1  # those on the diagonal and above it (TrianUpperMatmulPolicy)
+    TRIAN_LOWER = 2  # those on the diagonal and below it (TrianLowerMatmulPolicy)
+    # All: L1 keeps A of this core, of 3 x 3 pieces at most, and two columns of B in turn (NBuffer33MatmulPolicy).
+    N_BUFFER_33 = 3
+
+
+MOST_PIECES = 3  # of A, down and across, with N_BUFFER_33
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +54,8 @@ class TCubeTiling:
         base_k: The length of the sums of one Mmad.
         depth_a1: How many pieces of A (base_m x base_k) L1 holds.
         depth_b1: How many pieces of B (base_k x base_n) L1 holds.
-        step_m: Always 1: pieces of A in further rows are slots of their own in L1.
+        step_m: 1, as pieces of A in further rows are slots of their own in L1; with MatmulPolicy.N_BUFFER_33, how many
+            rows of pieces of A L1 keeps.
         step_n: Always 1: pieces of B in further columns are slots of their own in L1.
         step_ka: How many pieces of A one copy to L1 brings.
         step_kb: How many pieces of B one copy to L1 brings.
@@ -136,6 +155,7 @@ def multi_core_matmul_tiling(
     cores: int,
     is_bias: bool = False,
     fix_split: tuple[int, int, int] | None = None,
+    policy: MatmulPolicy = MatmulPolicy.NORMAL,
 ) -> TCubeTiling:
     """Return the fastest tiling of *m* x *k* times *k* x *n* elements (Ascend C: MultiCoreMatmulTiling).
 
@@ -153,12 +173,14 @@ def multi_core_matmul_tiling(
         cores: The number of cores. For a kernel with vector cores that request products, the number of these.
         is_bias: Whether a bias is added.
         fix_split: (base_m, base_n, base_k), if the sizes of the pieces are given.
+        policy: The policy of the Matmul. With N_BUFFER_33, A of each core is 3 x 3 pieces at most, and fits L1 with two
+            columns of B.
 
     Raises:
         ValueError: A size or the number of cores is below 1.
-        KernelError: The pieces of *fix_split* do not fit the memories of a core.
+        KernelError: The pieces of *fix_split* do not fit the memories of a core, or A is too large for N_BUFFER_33.
     """
-    type_ = dtype_of(dtype)
+    type_, keeps_a = dtype_of(dtype), policy is MatmulPolicy.N_BUFFER_33
     if min(m, n, k, cores) < 1:
         raise ValueError(f"a product of {m} x {k} x {n} on {cores} cores: all must be 1 or more")
     best: tuple[tuple[float, int], TCubeTiling] | None = None
@@ -167,11 +189,44 @@ def multi_core_matmul_tiling(
             parts_n = min(cores // parts_m, -(-n // SIDE))
             for grain in product((base[0], SIDE), (elements_in(type_, LINE), SIDE)):
                 tiling = _cut(m, n, k, base, (parts_m, parts_n), grain, is_bias=is_bias)
-                price = _price(spec, tiling, type_)
+                if keeps_a:
+                    tiling = _keeping_a(tiling)
+                    if why_no_n_buffer(spec, tiling, type_):
+                        continue
+                price = _price(spec, tiling, type_, keeps_a=keeps_a)
                 if best is None or price < best[0]:
                     best = price, tiling
-    assert best is not None
-    return _with_buffers(spec, best[1], type_)
+    if best is None:
+        raise KernelError(
+            f"a product of {m} x {k} x {n} on {cores} cores with {policy}",
+            "A of a core is 3 x 3 pieces at most: take more cores, or another policy",
+        )
+    return _with_buffers(spec, best[1], type_, keeps_a=keeps_a)
+
+
+def _keeping_a(tiling: TCubeTiling) -> TCubeTiling:
+    """Return *tiling* with all of A, and two columns of B, in L1."""
+    down, along = (-(-tiling.single_core_m // tiling.base_m), -(-tiling.single_core_k // tiling.base_k))
+    return replace(tiling, step_m=down, step_ka=along, step_kb=along, depth_a1=down * along, depth_b1=2 * along)
+
+
+def why_no_n_buffer(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> str:
+    """Return why MatmulPolicy.N_BUFFER_33 cannot take *tiling*; "" if it can."""
+    down, along = -(-tiling.single_core_m // tiling.base_m), -(-tiling.single_core_k // tiling.base_k)
+    if max(down, along) > MOST_PIECES:
+        return f"A of a core is 3 x 3 pieces at most, not {down} x {along}"
+    wanted = {"step_ka": along, "step_kb": along, "depth_a1": down * along, "depth_b1": 2 * along}
+    for field, value in wanted.items():
+        if getattr(tiling, field) != value:
+            return f"{field} must be {value}, not {getattr(tiling, field)}"
+    a, b = (bytes_of(dtype, side * tiling.base_k) for side in (tiling.base_m, tiling.base_n))
+    nbytes, room = tiling.depth_a1 * a + tiling.depth_b1 * b, _room(spec, tiling)
+    return f"its pieces take {nbytes} bytes of L1, and there are {room}" if nbytes > room else ""
+
+
+def _room(spec: Any, tiling: TCubeTiling) -> int:
+    """Return the bytes of L1 for pieces of A and B, beside those of the bias."""
+    return int(spec.space_bytes[Space.L1]) - (tiling.base_n * 4 + 64 if tiling.is_bias else 0)
 
 
 def _bases(spec: Any, dtype: np.dtype[Any]) -> list[tuple[int, int, int]]:
@@ -212,7 +267,7 @@ def _whole(size: int, side: int = SIDE) -> int:
     return -(-size // side) * side
 
 
-def _price(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> tuple[float, int]:
+def _price(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any], *, keeps_a: bool) -> tuple[float, int]:
     """Return the cycles of the busiest core (the slowest of Mmad, LoadData and copies), and the bytes from GM."""
     rates = spec.local_copy_bytes_per_cycle
     m, n, k = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
@@ -224,8 +279,11 @@ def _price(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> tuple[float,
     waste = 0
     if any(bytes_of(dtype, size) % LINE for size in (tiling.n, tiling.base_n, n if tiling.blocks_n > 1 else 0)):
         waste = LINE  # bytes for each row of B
-    one = tiles_n * bytes_of(dtype, m * k) + tiles_m * k * (bytes_of(dtype, n) + tiles_n * waste)
     down, across = _tiles(tiling.m, m, tiling.base_m), _tiles(tiling.n, n, tiling.base_n)
+    if keeps_a:  # each core copies its A and its B once
+        tiles_m = tiles_n = 1
+        down, across = tiling.blocks_m, tiling.blocks_n
+    one = tiles_n * bytes_of(dtype, m * k) + tiles_m * k * (bytes_of(dtype, n) + tiles_n * waste)
     all_ = across * bytes_of(dtype, tiling.m * k) + down * k * (bytes_of(dtype, tiling.n) + across * waste)
     copies = max(one / spec.l1_read_gbps, all_ / spec.l2_gbps) * spec.mhz / 1000
     return max(mmad, load, copies), all_
@@ -237,12 +295,11 @@ def _tiles(size: int, part: int, base: int) -> int:
     return whole * -(-part // base) - (-rest // base)
 
 
-def _with_buffers(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> TCubeTiling:
+def _with_buffers(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any], *, keeps_a: bool) -> TCubeTiling:
     """Return *tiling* with double buffers where they fit, and as many pieces for each copy as L1 has room for."""
     a, b = (bytes_of(dtype, side * tiling.base_k) for side in (tiling.base_m, tiling.base_n))
     c = tiling.base_m * tiling.base_n * 4
-    space = spec.space_bytes
-    room = space[Space.L1] - (tiling.base_n * 4 + 64 if tiling.is_bias else 0)
+    space, room = spec.space_bytes, _room(spec, tiling)
     steps = -(-tiling.single_core_k // tiling.base_k)
     step = 1
     while step * 2 <= min(steps, 8) and 2 * step * 2 * (a + b) <= room:
@@ -252,12 +309,10 @@ def _with_buffers(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> TCube
         raise KernelError(
             f"pieces of {tiling.base_m} x {tiling.base_n} over {tiling.base_k} do not fit the core", "give smaller ones"
         )
+    if not keeps_a:
+        tiling = replace(tiling, depth_a1=slots * step, depth_b1=slots * step, step_ka=step, step_kb=step)
     return replace(
         tiling,
-        depth_a1=slots * step,
-        depth_b1=slots * step,
-        step_ka=step,
-        step_kb=step,
         db_l0a=2 if 2 * a <= space[Space.L0A] else 1,
         db_l0b=2 if 2 * b <= space[Space.L0B] else 1,
         db_l0c=2 if 2 * c <= space[Space.L0C] else 1,

@@ -187,3 +187,36 @@ def tbufpool_management(x: asc.In, y: asc.In, z: asc.Out, count: int):
     leaving.FreeTensor(result)
     pool.Reset()
     pipe.Reset()
+
+
+def _compare_data(rng):
+    x, y = (rng.integers(-3, 3, 64).astype(FLOAT) for _ in range(2))
+    bits = np.zeros(32, np.uint8)
+    bits[:8] = np.packbits(x < y, bitorder="little")
+    return Data({"x": x, "y": y}, {"z": bits})
+
+
+@follows(f"{BASIC}/01_memory_vector_compute/compare", _compare_data)
+@asc.kernel
+def compare(x: asc.In, y: asc.In, z: asc.Out):
+    """A repeat is compared into the register, of which UB then gets a copy."""
+    pipe, itemsize = asc.TPipe(), 4
+    lefts, rights = (queue(pipe, VECIN, 1, 64 * itemsize) for _ in range(2))
+    leaving = queue(pipe, VECOUT, 1, 32)
+    left, right = lefts.AllocTensor(asc.float32), rights.AllocTensor(asc.float32)
+    asc.DataCopy(left, gm(x, asc.float32), 64)
+    asc.DataCopy(right, gm(y, asc.float32), 64)
+    lefts.EnQue(left)
+    rights.EnQue(right)
+    left, right, result = lefts.DeQue(asc.float32), rights.DeQue(asc.float32), leaving.AllocTensor(asc.uint8)
+    asc.Duplicate(result.ReinterpretCast(asc.float32), 0.0, 8)
+    asc.Compare(None, left, right, asc.CMPMODE.LT, 256 // itemsize)
+    asc.PipeBarrier(asc.PIPE_V)
+    asc.GetCmpMask(result)
+    leaving.EnQue(result)
+    lefts.FreeTensor(left)
+    rights.FreeTensor(right)
+    result = leaving.DeQue(asc.uint8)
+    asc.DataCopy(gm(z, asc.uint8), result, 32)
+    leaving.FreeTensor(result)
+    asc.PipeBarrier(asc.PIPE_ALL)

@@ -222,3 +222,65 @@ def mmad_gemv(a: asc.In, b: asc.In, c: asc.Out, n: int, k: int):
     handed(asc.HardEvent.M_FIX)
     asc.Fixpipe(gm(c, asc.float32), c1, asc.FixpipeParams(n, 1, SIDE, n))
     asc.PipeBarrier(asc.PIPE_ALL)
+
+
+def _batches_data(rng):
+    m, n, k, count = 32, 64, 48, 3
+    a, b = rng.normal(size=(m, count, k)).astype(HALF), rng.normal(size=(n, count, k)).astype(HALF)
+    c = np.einsum("mbk,nbk->mbn", a.astype(FLOAT), b.astype(FLOAT))
+    tiling = asc.multi_core_matmul_tiling(SPEC, m, n, k, HALF, cores=1)
+    room = np.zeros(c.shape, FLOAT)
+    return Data({"a": a, "b": b, "room": room, "tiling": tiling, "batches": count}, {"c": c})
+
+
+@follows(f"{EXAMPLES}/04_advanced_api/00_matmul/batch_matmul_iterate_n_batch", _batches_data, tolerance=1e-4)
+@asc.kernel(kind=asc.KernelType.MIX_AIC_1_1)
+def batch_matmul_iterate_n_batch(
+    a: asc.In, b: asc.In, room: asc.InOut, c: asc.Out, tiling: asc.TCubeTiling, batches: int
+):
+    """Three products whose rows lie side by side; their C goes through the room of the object and the UB."""
+    pipe = asc.TPipe()
+    mm = asc.Matmul(of(asc.half), asc.MatmulType(GM, ND, asc.half, is_trans=True), of(asc.float32))
+    if asc.REGIST_MATMUL_OBJ(pipe, None, mm, tiling):
+        return
+    n, k, size = tiling.n, tiling.ka, batches * tiling.m * tiling.n
+    mm.SetOrgShape(tiling.m, n, batches * k, batches * k, batches * n)
+    mm.SetTensorA(gm(a, asc.half))
+    mm.SetTensorB(gm(b, asc.half))
+    results, room_gm = asc.TQue(asc.TPosition.VECIN, 2), gm(room, asc.float32)
+    pipe.InitBuffer(results, 1, size * 4)
+    local = results.AllocTensor(asc.float32)
+    mm.SetWorkspace(room_gm)
+    mm.IterateNBatch(1, batches, batches, False, k, k, n)
+    asc.DataCopy(local, room_gm, size)
+    handed(asc.HardEvent.MTE2_MTE3, asc.GetTPipePtr().FetchEventID(asc.HardEvent.MTE2_MTE3))
+    results.EnQue(local)
+    local = results.DeQue(asc.float32)
+    asc.DataCopy(gm(c, asc.float32), local, size)
+    results.FreeTensor(local)
+    mm.End()
+
+
+def _n_buffer_data(rng):
+    a, b, c = factors(rng, 256, 512, 192)
+    bias = rng.normal(size=512).astype(FLOAT)
+    tiling = asc.multi_core_matmul_tiling(
+        SPEC, 256, 512, 192, HALF, cores=2, is_bias=True, policy=asc.MatmulPolicy.N_BUFFER_33
+    )
+    return Data({"a": a, "b": b, "bias": bias, "tiling": tiling}, {"c": c + bias})
+
+
+@follows(f"{EXAMPLES}/04_advanced_api/00_matmul/matmul_nbuffer33", _n_buffer_data, blocks=2, tolerance=1e-4)
+@asc.kernel(kind=CUBE)
+def matmul_nbuffer33(a: asc.In, b: asc.In, bias: asc.In, c: asc.Out, tiling: asc.TCubeTiling):
+    """A of each core stays in L1, and columns of B go by."""
+    kinds = of(asc.half), of(asc.half), of(asc.float32), of(asc.float32)
+    mm = asc.Matmul(*kinds, policy=asc.MatmulPolicy.N_BUFFER_33)
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)
+    row, column, m, n = tiling.part(asc.GetBlockIdx())
+    mm.SetTail(m, n)
+    mm.SetTensorA(gm(a, asc.half, row * tiling.ka))
+    mm.SetTensorB(gm(b, asc.half, column))
+    mm.SetBias(gm(bias, asc.float32, column))
+    mm.IterateAll(gm(c, asc.float32, row * tiling.n + column))
+    mm.End()

@@ -3,7 +3,8 @@ LoadData unrolls from the image (im2col).
 
 A core has one image and some columns of the result, that is, output channels. Of each 128 places of the filter and 256
 columns it adds up one plane of 16 channels after the other: the rows of the image that these places see, and the part
-of the filter. Each plane is loaded to L0 in as many pieces as the filter has rows.
+of the filter, each with a flag of its own. Each plane is loaded to L0 in as many pieces as the filter has rows: the
+image at once, and the filter tap by tap.
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from tests.bench.rows.vectors import parts
 FRACTAL = SIDE * SIDE  # halves
 PLACES, COLUMNS = 128, 256  # of a tile
 L0_SLOT = 32 * 1024  # bytes
+_IMAGE = 2  # the first of the flags that say that rows of the image are in L1
 
 
 @dataclass(frozen=True)
@@ -101,23 +103,27 @@ class _Cube:
                 pixels, weights = self.l1.fill()
                 source = self.x[((image * what.planes + plane) * size + (top + above) * what.wide) * SIDE]
                 DataCopy(pixels, source, rows * what.wide * SIDE)
+                SetFlag(HardEvent.MTE2_MTE1, _IMAGE + self.l1.last)
                 source = self.weights[(plane * self.taps * what.columns + left) * SIDE]
                 gap = what.columns - columns
                 DataCopy(weights, source, DataCopyParams(self.taps, columns, gap, 0))
                 numbers.append(self.l1.filled())
             if plane:
-                number = numbers.pop(0)
-                self.l1.wait(number)
-                self._multiply(number, params, places, columns, is_first=plane == 1)
+                self._multiply(numbers.pop(0), params, places, columns, is_first=plane == 1)
         self._store(image, first, left, places, columns)
 
     def _multiply(self, number: int, params: LoadData3DParamsV2, places: int, columns: int, *, is_first: bool) -> None:
         pixels, weights = self.l1.tensors[number]
-        pieces, count = self.what.filter[0], self.depth // SIDE * (columns // SIDE)
+        (pieces, taps), count = self.what.filter, columns // SIDE
         for piece in range(pieces):
             a2, b2 = self.l0.fill()
+            if piece == 0:
+                WaitFlag(HardEvent.MTE2_MTE1, _IMAGE + number)
             LoadData(a2, pixels, params._replace(k_start_pt=piece * self.depth))
-            LoadData(b2, weights, LoadData2DParams(piece * count, count))
+            if piece == 0:
+                self.l1.wait(number)
+            for tap in range(taps):
+                LoadData(b2[tap * count * FRACTAL :], weights, LoadData2DParams((piece * taps + tap) * count, count))
             if piece == pieces - 1:
                 self.l1.emptied(number)
             full = self.l0.filled()

@@ -51,13 +51,18 @@ class _Set:
         self.end = at
 
     def sort(self, row: int, index: LocalTensor) -> None:
-        """Sort the groups of a row, and merge them as far as fours go."""
+        """Sort the groups of a row."""
         columns, per_record = self.columns, self.per_record
         records = self.records[row * columns * per_record :]
         for first in range(0, columns // GROUP, 255):  # an instruction sorts up to 255 groups
             at, count = first * GROUP, min(255, columns // GROUP - first)
             Sort32(records[at * per_record :], self.rows[row * columns + at :], index[at:], count)
         PipeBarrier(PIPE_V)
+
+    def merge(self, row: int) -> None:
+        """Merge the groups of a row."""
+        columns, per_record = self.columns, self.per_record
+        records = self.records[row * columns * per_record :]
         long = GROUP
         while long * 4 <= columns:
             lists = MrgSortSrcList(*(records[each * long * per_record :] for each in range(4)))
@@ -129,6 +134,9 @@ def largest(x: Any, index: Any, out: Any, at: Any, rows: int, columns: int, stri
         for each in range(many):
             one.sort(each, numbers)
         SetFlag(HardEvent.V_MTE2, one.number)
+        PipeBarrier(PIPE_V)
+        for each in range(many):
+            one.merge(each)
         PipeBarrier(PIPE_V)
         WaitFlag(HardEvent.MTE3_V, one.number)
         for places, to, source, of in ((False, out, one.values, size), (True, at, one.places, 4)):

@@ -99,9 +99,13 @@ class Slots:
 
     def filled(self) -> int:
         """Note that those that were taken last are full, and let the reader wait for them."""
-        number = (self.taken - 1) % len(self.tensors)
-        SetFlag(self.full, self.first + number)
-        return number
+        SetFlag(self.full, self.first + self.last)
+        return self.last
+
+    @property
+    def last(self) -> int:
+        """The number of the buffers that were taken last."""
+        return (self.taken - 1) % len(self.tensors)
 
     def wait(self, number: int) -> None:
         """Let the reader wait until buffers *number* are full."""
