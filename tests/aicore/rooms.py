@@ -24,6 +24,7 @@ ROOMS = {
     "cube": ("cube.loads", "cube.im2col", "cube.mmad", "cube.fixpipe", "cube.copy_out", "cube.sparse"),
     "Matmul": ("cube.matmul", "cube.matmul_operands", "cube.matmul_cube", "cube.matmul_tiling"),
     "Conv3D": ("cube.conv3d", "cube.conv3d_tiling"),
+    "collectives": ("hccl.client", "hccl.names"),
     "debugging": ("core.debug",),
 }
 
