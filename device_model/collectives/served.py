@@ -168,14 +168,14 @@ class Clocked(Protocol):
 class _Line:
     """The turns of one rank in one communicator, one behind the other."""
 
-    __slots__ = ("asked", "free_ns", "launch", "place", "server")
+    __slots__ = ("asked", "ended_ns", "launch", "place", "server")
 
     def __init__(self, server: Server, launch: Clocked) -> None:
         self.server = server
         self.launch = launch
         self.place = 0  # of the first turn that has not ended
         self.asked = -1  # of the last turn that has begun here
-        self.free_ns: Nanoseconds = 0  # when the turn before has ended
+        self.ended_ns: Nanoseconds = 0  # when the last turn so far has ended
 
 
 class Timetable:
@@ -193,7 +193,7 @@ class Timetable:
         self._rooms = rooms
         self._message_ns = message_ns
         self._told = told
-        self._ended_ns: dict[Instruction, Nanoseconds] = {}
+        self._ended: set[Instruction] = set()  # turns of servers
         self._lines = {room: [_Line(server, launch_of(server)) for server in room.servers] for room in rooms}
 
     def last_end_ns(self, launch: Clocked) -> Nanoseconds | None:
@@ -204,7 +204,7 @@ class Timetable:
                 if line.launch is launch:
                     if line.place < len(line.server.turns) and room.rounds[line.place].is_met:
                         return None
-                    last = max(last, line.free_ns)
+                    last = max(last, line.ended_ns)
         return last
 
     def look(self) -> None:
@@ -219,12 +219,11 @@ class Timetable:
             return
         turn = turns[line.place]
         committed = line.launch.when(turn.commit)
-        if committed == inf or not all(each in self._ended_ns for each in turn.after):
+        if committed == inf or not self._ended.issuperset(turn.after):
             return
         line.asked = line.place
         met = room.rounds[line.place]
-        after_ns = max((self._ended_ns[each] for each in turn.after), default=0)
-        met.begins_ns = max(met.begins_ns, ceil(committed) + self._message_ns, line.free_ns, after_ns)
+        met.begins_ns = max(met.begins_ns, ceil(committed) + self._message_ns)
         met.waiting -= 1
         if not met.waiting:
             scheduler = room.clique.scheduler
@@ -242,7 +241,8 @@ class Timetable:
         for line in self._lines[room]:
             turn = met.turns[line.server.rank]
             line.place += 1
-            line.free_ns = self._ended_ns[turn.done] = now
+            line.ended_ns = now
+            self._ended.add(turn.done)
             line.launch.happen(turn, now)
         self.look()
         self._told()

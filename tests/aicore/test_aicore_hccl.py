@@ -164,17 +164,37 @@ def reduced_of_exchanged(x: asc.In, y: asc.InOut, first: object, second: object)
 async def test_a_task_waits_for_that_of_another_communicator():
     xs = numbers(2, 2 * N, np.float32)
     async with simulation() as sim:
-        ys = []
+        ys, launches = [], []
         ones, twos = await acl.CommInitAll(2, name="one"), await acl.CommInitAll([1, 0], name="two")
         for device, (first, second) in enumerate(zip(ones, reversed(twos), strict=True)):
             await acl.SetDevice(device)
             ys.append(await on_device(np.zeros(2 * N, np.float32)))
-            await reduced_of_exchanged[1](await on_device(xs[device]), ys[-1], first, second)
+            launches.append(await reduced_of_exchanged[1](await on_device(xs[device]), ys[-1], first, second))
         for device, y in enumerate(ys):
             await acl.SetDevice(device)
             await acl.SynchronizeDevice()
             assert np.array_equal(await read(y), np.concatenate([xs[0][:N] + xs[0][N:], xs[1][:N] + xs[1][N:]]))
         assert len(sim.findings) == 0
+        # Both are committed at once. The exchange takes 2,000 ns and its bytes. The reduction behind it has two steps.
+        commits = [end for name, _, end in story(launches[1]) if name.startswith("Commit")]
+        (known,) = [end for name, _, end in story(launches[1]) if name == "Query(0)"]
+        assert (commits, known) == ([1224, 1231], 9256)
+
+
+@asc.kernel
+def two_sessions(x: asc.In, y: asc.Out, comm: object):
+    for turn in range(2):
+        hccl = opened()
+        handle = hccl.AllReduce(x + turn * N, y + turn * N, N, FP16, SUM, commit=True)
+        assert handle == 0
+        assert hccl.Wait(handle) == asc.HCCL_SUCCESS
+        closed(hccl)
+
+
+async def test_a_kernel_may_open_the_communicator_again_when_it_has_finalized():
+    xs = numbers(2, 2 * N)
+    results, _ = await on_ranks(two_sessions, xs, np.zeros(2 * N, np.float16))
+    assert [np.array_equal(result, xs[0] + xs[1]) for result in results] == [True, True]
 
 
 def story(launch, core=0):
@@ -322,6 +342,55 @@ async def test_steps_beside_the_clock_give_the_times_of_a_play_that_knows_all_en
         at_once = [(each.start, each.end) for program in programs for each in program.instructions]
         assert np.array(stepped) == pytest.approx(np.array(at_once))
         assert timeline.duration_ns == launch.end_ns - launch.start_ns
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_a_core_that_has_waited_finds_the_memory_as_busy_as_it_is_then(is_busy):
+    @asc.kernel
+    def read_after_a_turn(x: asc.In, y: asc.Out, comm: object, data: asc.In):
+        hccl = opened()
+        handle = hccl.AllReduce(x, y, N, FP16, SUM, commit=True)
+        tile = asc.LocalTensor(asc.half, asc.TPosition.VECCALC, 0, 16_384)
+        mine = asc.GlobalTensor(asc.half).SetGlobalBuffer(data)[asc.GetBlockIdx() * 16_384 :]
+        if asc.GetBlockIdx() == 0:
+            hccl.Wait(handle)
+        if asc.GetBlockIdx() == 0 or is_busy:  # the other cores are done long before
+            asc.DataCopy(tile, mine, 16_384)
+            asc.PipeBarrier(asc.PIPE_ALL)
+        closed(hccl)
+
+    async with simulation():
+        for device, comm in enumerate(await acl.CommInitAll(2)):
+            await acl.SetDevice(device)
+            x, y = [await on_device(np.zeros(N, np.float16)) for _ in range(2)]
+            data = await on_device(np.zeros(24 * 16_384, np.float16))
+            asc.reset_l2()
+            launch = await read_after_a_turn[24](x, y, comm, data)
+        await acl.SynchronizeDevice()
+        assert [end - start for name, start, end in story(launch) if name == "DataCopy"] == [508]
+
+
+async def test_what_a_turn_has_moved_is_in_the_l2_as_behind_a_collective_of_a_stream():
+    size = 16_384
+
+    @asc.kernel
+    def reads_what_has_come(x: asc.In, y: asc.InOut, comm: object, other: asc.In):
+        hccl = opened()
+        hccl.Wait(hccl.AllReduce(x, y, size, FP16, SUM, commit=True))
+        tile = asc.LocalTensor(asc.half, asc.TPosition.VECCALC, 0, size)
+        for source in (y, x, other):
+            asc.DataCopy(tile, asc.GlobalTensor(asc.half).SetGlobalBuffer(source), size)
+            asc.PipeBarrier(asc.PIPE_ALL)
+        hccl.Finalize()
+
+    async with simulation():
+        for device, comm in enumerate(await acl.CommInitAll(2)):
+            await acl.SetDevice(device)
+            x, y, other = [await on_device(np.zeros(size, np.float16)) for _ in range(3)]
+            asc.reset_l2()
+            launch = await reads_what_has_come[1](x, y, comm, other)
+        await acl.SynchronizeDevice()
+        assert [end - start for name, start, end in story(launch) if name == "DataCopy"] == [287, 286, 508]
 
 
 async def test_a_kernel_alone_with_its_communicator_of_one_rank():

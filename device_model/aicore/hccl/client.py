@@ -86,7 +86,7 @@ class Hccl(Tasks):
 
     # The communicator
 
-    def InitV2(self, context: HcclContext, init_tiling: object) -> None:
+    def InitV2(self, context: object, init_tiling: object) -> None:
         """Bind the object to a communicator (Ascend C: Hccl.InitV2); no pipe is used.
 
         Args:
@@ -101,7 +101,7 @@ class Hccl(Tasks):
             raise KernelError("Hccl.InitV2() without a tiling", "pass that of the communicator, Mc2InitTiling")
         self._bind(context, needs_tiling=True)
 
-    def Init(self, context: HcclContext, init_tiling: object = None) -> None:
+    def Init(self, context: object, init_tiling: object = None) -> None:
         """Bind the object to a communicator (Ascend C: Hccl.Init); no pipe is used.
 
         Args:
@@ -113,7 +113,7 @@ class Hccl(Tasks):
         """
         self._bind(context, needs_tiling=init_tiling is not None)
 
-    def _bind(self, context: HcclContext, *, needs_tiling: bool) -> None:
+    def _bind(self, context: object, *, needs_tiling: bool) -> None:
         core = running()
         servers = core.crossing.servers
         server = context._server if isinstance(context, HcclContext) else None
@@ -245,7 +245,8 @@ class Hccl(Tasks):
         if core.block_idx == 0:
             core.scalar += core.spec.set_value
             core.note(Pipe.S, Kind.WORK, "InterHcclGroupSync")
-            server.wait_for_group(core, self._session, GroupSync(servers[src_group_id], self._session, src_handle_id))
+            source = servers[src_group_id]
+            server.wait_for_group(core, self._session, GroupSync(source, source.session_of(core), src_handle_id))
 
     def Commit(self, handle: int) -> None:
         """Let the server carry out the next turn of a task (Ascend C: Hccl.Commit).

@@ -179,6 +179,10 @@ class Server:
                 f"a second Hccl object of {self.name} on {core.program}", "call Finalize() on the first one before"
             )
         self._open[core.index] = None
+        return self.session_of(core)
+
+    def session_of(self, core: Core) -> int:
+        """Return the number of the session in which *core* is, or which it begins next."""
         return self._closed.get(core.index, 0)
 
     def close(self, core: Core) -> None:
