@@ -289,6 +289,15 @@ from device_model.aicore.functions.welford import WelfordFinalize as WelfordFina
 from device_model.aicore.functions.welford import WelfordFinalizePara as WelfordFinalizePara
 from device_model.aicore.functions.welford import WelfordUpdate as WelfordUpdate
 from device_model.aicore.functions.welford import WelfordUpdateParam as WelfordUpdateParam
+from device_model.aicore.hccl.client import GetHcclContext as GetHcclContext
+from device_model.aicore.hccl.client import Hccl as Hccl
+from device_model.aicore.hccl.client import HcclContext as HcclContext
+from device_model.aicore.hccl.names import HCCL_FAILED as HCCL_FAILED
+from device_model.aicore.hccl.names import HCCL_SUCCESS as HCCL_SUCCESS
+from device_model.aicore.hccl.names import INVALID_HANDLE_ID as INVALID_HANDLE_ID
+from device_model.aicore.hccl.names import HcclDataType as HcclDataType
+from device_model.aicore.hccl.names import HcclReduceOp as HcclReduceOp
+from device_model.aicore.hccl.names import HcclServerType as HcclServerType
 from device_model.aicore.moving.atomics import DisableDmaAtomic as DisableDmaAtomic
 from device_model.aicore.moving.atomics import SetAtomicAdd as SetAtomicAdd
 from device_model.aicore.moving.atomics import SetAtomicMax as SetAtomicMax

@@ -388,6 +388,7 @@ class Device(Finisher):
         for step in reversed(list(stream.steps)):  # the end of one lets the next begin, which is dropped, too
             step.stop()
         parts = [op.work for op in ops if isinstance(op.work, Part)]
+        kernels = [op.work for op in ops if isinstance(op.work, CoreKernel)]
         for op in ops:
             self.parts.abort(op)
             op.work = dropped(op.work)
@@ -404,6 +405,8 @@ class Device(Finisher):
             launch.abort(now)
         for part in parts:
             part.rank.clique.lose(part.rank, f"{stream.name} was aborted")
+        for kernel in kernels:
+            kernel.leave(f"{stream.name} was aborted")
         self.scheduler.settle()
 
     def call_hook(self, hook: Callable[..., None] | None, *args: object) -> None:
@@ -467,6 +470,8 @@ class Device(Finisher):
         self.workers.prepare(op)
         work, context = op.work, op.stream.context
         if not isinstance(work, CoreKernel) or (context.error is not None and op.start_ns >= context.failed_ns):
+            if isinstance(work, CoreKernel):
+                work.leave("its context has failed")
             return Occupation(0, ((0, op.cores_held),))  # it was aborted, or its context was lost
         return self._with_pages(op, work, work.run(op.start_ns))
 
@@ -475,6 +480,8 @@ class Device(Finisher):
         self.workers.prepare(op)
         work, after_ns = op.work, self.scheduler.now - op.start_ns
         if not isinstance(work, CoreKernel) or op.stream.context.error is not None:
+            if isinstance(work, CoreKernel):
+                work.leave("its context has failed")
             return Occupation(after_ns, ((after_ns, op.cores_held),))
         return self._with_pages(op, work, work.go_on(after_ns))
 

@@ -52,18 +52,32 @@ class Flows:
         self._sequence += 1
         heappush(self._starts, (at, self._sequence, what, ask))
 
-    def next_ended(self) -> list[What]:
-        """Advance until a flow ends; return those that end then, or an empty list if no flow is left."""
+    def next_at(self) -> float:
+        """Return when the next flow begins or ends; inf if no flow is left."""
+        if self._is_stale:
+            self._share()
+        return min(self._starts[0][0], self._next_end) if self._starts else self._next_end
+
+    def next_ended(self, until: float = inf) -> list[What]:
+        """Advance until a flow ends; return those that end then, or an empty list if none does up to *until*.
+
+        In that case the time is *until*, unless it is infinite.
+        """
         starts = self._starts
         ended: list[What] = []
         while not ended:
             if self._is_stale and not (starts and starts[0][0] <= self.now):
                 self._share()
             if starts and (self._is_stale or starts[0][0] <= self._next_end):
+                if starts[0][0] > until:
+                    self._advance(until)
+                    break
                 at, _, what, ask = heappop(starts)
                 self._advance(at)
                 self._begin(what, ask)
-            elif self._next_end == inf:
+            elif self._next_end == inf or self._next_end > until:
+                if until != inf:
+                    self._advance(until)
                 break
             else:
                 self._advance(self._next_end)

@@ -489,6 +489,9 @@ class CoreKernel(Work):
         """End *after_ns* after the start, in a `Pause` that nothing can end: `perform` raises the failure."""
         raise NotImplementedError  # pragma: no cover - few core kernels wait
 
+    def leave(self, why: str) -> None:
+        """Let kernels that wait for this one know that it never runs, or goes on no more, and *why*."""
+
 
 @cache
 def _host_label(name: str) -> Label:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ParamSpec, Protocol, overload
 
 from acl_py.errors import Kind
 from acl_py.many.crew import Crew
+from acl_py.runtime.collectives import check_rank
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, current_scope
 from acl_py.verbs.arguments import arguments_of, profiles_with
@@ -24,6 +25,8 @@ from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.launch import Launch, Options
 from device_model.aicore.runner import run
 from device_model.aicore.shaping.binding import least_us, what_binds
+from device_model.collectives.cliques import Communicator
+from device_model.collectives.kernels import Meetings, RankLaunch
 from device_model.kernel import tune as tuner
 from device_model.memory import Buffer
 
@@ -70,7 +73,9 @@ class CoreKernelFunction(Launchable[P]):
         lists = [self._as_list(runtime, name, value) for name, value in zip(self._names, values, strict=True)]
         arguments = arguments_of(self._names, lists, self._accesses)
         function = partial(Barred(runtime, self).run, self.function)
-        return Launch(
+        ranks = [value for value in values if isinstance(value, Communicator)]
+        make = partial(RankLaunch, self._ranks(runtime, ranks), runtime.state(Meetings)) if ranks else Launch
+        return make(
             self.label,
             function,
             blocks,
@@ -82,6 +87,25 @@ class CoreKernelFunction(Launchable[P]):
             runtime.state(Launches).limit_ns,
             values=runtime.values and self.has_values,
         )
+
+    def _ranks(self, runtime: Runtime, given: Sequence[Communicator]) -> list[Communicator]:
+        """Return the communicators that are arguments, each once; refuse those that cannot be used here."""
+        device = current_scope().context.device
+        for rank in given:
+            check_rank(runtime, rank)
+            if rank.device is not device:
+                raise runtime.error(
+                    Kind.INVALID_COLLECTIVE,
+                    f"{self!r} on device {device.ordinal} with {rank!r}",
+                    "pass the communicator of the rank on this device",
+                )
+            if rank.clique.fold is not None:
+                raise runtime.error(
+                    Kind.NOT_SUPPORTED,
+                    f"{self!r} with {rank!r}, whose ranks are folded",
+                    "run all ranks: a kernel meets the kernels of the others, and those of folded ranks do not run",
+                )
+        return list(dict.fromkeys(given))
 
     def _as_list(self, runtime: Runtime, name: str, value: Any) -> Any:
         """Return *value* with an Array in place of each buffer, if it is a list of memory, for ListTensorDesc."""

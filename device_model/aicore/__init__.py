@@ -27,6 +27,10 @@ From the top down; each room imports only from those below it:
         conv3d_tiling                       sizes of pieces
         fixpipe loads im2col mmad           the instructions: store, load to L0, unroll images, multiply
         unit_flags                          flags for blocks of L0C
+    hccl/           collectives that kernels ask for
+        client tasks    Hccl: the object of a kernel, and what it can prepare
+        server          the AI CPU that carries tasks out: their order, and checks of what they touch
+        asked names     buffers of a task for each rank and turn; types and reductions
     functions/      functions of whole tensors, made of vector instructions
         rounding activations powers         to whole numbers, logarithms; Sigmoid and others; Power, Sin, Erf and others
         quantised quantising                AscendDequant; AscendQuant and AscendAntiQuant
@@ -60,6 +64,7 @@ From the top down; each room imports only from those below it:
         recorder        a core that notes what such blocks do
         plain           whether a kernel does the same at each call
     timing/         when instructions run
+        steps           a launch that waits for others, played in steps beside the clock
         play            the pipes of each core, instruction by instruction
         gm l2           the demands of copies on HBM and the L2; the L2 cache
         bandwidth       how copies share the bandwidth of a memory

@@ -116,14 +116,18 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
             values=self.values,
             l2=self._l2(),
         )
-        for image in self._images.values():
-            _check_inputs(image)
-            _find_unwritten(image, self.result)
+        self._check_images(self.result)
         doubtful = [finding for finding in self.result.findings if finding.rule is Rule.UNWRITTEN_READ]
         if doubtful and self.values and self._is_same_with_zeros():
             for finding in doubtful:
                 finding.is_harmless = True
         return self.result
+
+    def _check_images(self, result: Result) -> None:
+        """Check what the blocks have written to the arguments."""
+        for image in self._images.values():
+            _check_inputs(image)
+            _find_unwritten(image, result)
 
     def _is_same_with_zeros(self) -> bool:
         """Run the kernel again with zeros for all unwritten bytes; return whether its results are the same."""
@@ -209,7 +213,7 @@ def _find_unwritten(image: Image[GlobalMemory], result: Result) -> None:
             f"{image.memory.name}[{first}:{last}] is never written, and the argument {name} is Out, so the host "
             f"gets garbage there; {writer or 'no instruction'} writes beside it, and {missing} of "
             f"{argument.stop - argument.start} bytes are missing; write all of them, or declare the argument InOut",
-            str(result.programs[writer.core]) if writer else "all blocks",
+            str(result.programs[writer.core]) if writer and writer.core < len(result.programs) else "all blocks",
             (writer.site,) if writer else (),
             (writer,) if writer else (),
             f"a write to GM {name}",

@@ -115,11 +115,11 @@ def run(
         )  # fmt: skip
         if timing:
             result.timeline = play(result.programs, spec, l2)
-            _finish_late(result.programs)
+            finish_late(result.programs)
     return result
 
 
-def _finish_late(programs: Sequence[Program]) -> None:
+def finish_late(programs: Sequence[Program]) -> None:
     """Do what had to wait for the times of the instructions."""
     for program in programs:
         for finish in program.late:
@@ -169,7 +169,7 @@ def run_beside(
         for index, program in enumerate(programs):
             program.index = index
         timeline = play(programs, spec, l2)
-        _finish_late(programs)
+        finish_late(programs)
     for result in results:
         result.timeline = timeline
     return results
@@ -188,6 +188,35 @@ def _run(
     l2: Cache | None = None,
 ) -> Result:
     """Run all blocks of a kernel, without times; the arguments are what the kernel gets."""
+    placed = place(launch, spec, hazards=hazards, weak=weak, auto_sync=auto_sync, values=values, fill=fill)
+    with one_thread():
+        _execute(placed, spec if timing else None, l2)
+    return placed.result
+
+
+class Placed(NamedTuple):
+    """A launch whose blocks have their cores: *kernel* runs on each of those of *crossing*, and fills *result*.
+
+    *make* makes one more core of this launch.
+    """
+
+    result: Result
+    crossing: Crossing
+    kernel: Callable[[], object]
+    make: Callable[[Program], Core]
+
+
+def place(
+    launch: Beside,
+    spec: CoreSpec,
+    *,
+    hazards: bool = False,
+    weak: bool = False,
+    auto_sync: bool = False,
+    values: bool = True,
+    fill: bytes = POISON,
+) -> Placed:
+    """Give the blocks of *launch* their cores; the options are those of `run`."""
     kernel, block_dim, args, kind = launch
     if block_dim < 1:
         raise ValueError(f"a kernel needs 1 block or more, not {block_dim}")
@@ -217,15 +246,33 @@ def _run(
                 program = Program(len(result.programs), core_type, block, sub_block)
                 result.programs.append(program)
                 crossing.cores.append(make(program))
-    with one_thread():
-        _execute(result, crossing, partial(kernel, *args), spec if timing else None, l2)
-    return result
+    return Placed(result, crossing, partial(kernel, *args), make)
 
 
-def _execute(
-    result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None, l2: Cache | None
-) -> None:
+def run_together(launches: Sequence[Placed], give_up: Callable[[Sequence[BlockStrand]], object]) -> None:
+    """Run the blocks of *launches*, whose servers meet, without times.
+
+    *give_up* is called with the blocks that are left if none can go on.
+
+    Raises:
+        Exception: Anything that a kernel raises; the error has the results of its launch so far as `result`.
+    """
+    with no_collections(), one_thread():
+        try:
+            with np.errstate(all="ignore"):
+                cores = [(each, core) for each in launches for core in each.crossing.cores]
+                blocks = [BlockStrand(core, partial(_block_of, each, core)) for each, core in cores]
+                strands.run(blocks, lambda waiting: _end_limit(waiting) or give_up(waiting))
+            for each in launches:
+                each.crossing.finish()
+        finally:
+            for each in launches:
+                each.crossing.cores.clear()
+
+
+def _execute(placed: Placed, spec: CoreSpec | None, l2: Cache | None) -> None:
     """Run all blocks; with a *spec*, a failed assertion names its cycle."""
+    result, crossing, kernel, _ = placed
     try:
         # A core computes infinities without warnings. NumPy 2 keeps this setting by greenlet, NumPy 1 by thread, so
         # it is made here and in each block.
@@ -265,12 +312,27 @@ def _block(core: Core, kernel: Callable[[], object]) -> None:
     core.unit = None
 
 
-def _give_up(waiting: Sequence[BlockStrand]) -> None:
-    """End the first wait with a time limit, or the kernel: no block can go on."""
+def _block_of(launch: Placed, core: Core) -> None:
+    try:
+        _block(core, launch.kernel)
+    except BaseException as error:
+        error.result = launch.result  # type: ignore[attr-defined]
+        raise
+
+
+def _end_limit(waiting: Sequence[BlockStrand]) -> bool:
+    """End the first wait with a time limit; return whether there was one."""
     for strand in waiting:
         if strand.can_give_up:
             strand.give_up()
-            return
+            return True
+    return False
+
+
+def _give_up(waiting: Sequence[BlockStrand]) -> None:
+    """End the first wait with a time limit, or the kernel: no block can go on."""
+    if _end_limit(waiting):
+        return
     hang = KernelHangError(
         "blocks wait for each other, and none can continue: "
         + "; ".join(f"{strand.core.program} in {strand.where}" for strand in waiting[:8])

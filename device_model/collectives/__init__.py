@@ -9,5 +9,8 @@ The words of this room:
     exchange   calls of several ranks that meet: one collective of all, or a Send and its Recv
     fold       classes of ranks that are alike; the first rank of each class runs, and stands for all of it
 
+Kernels of AI cores ask for collectives, too. Their launches meet in [kernels.py](kernels.py), and the turns of their
+tasks in [served.py](served.py).
+
 How long an exchange takes, as steps over links, is in [timing](timing/__init__.py).
 """

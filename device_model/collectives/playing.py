@@ -51,6 +51,18 @@ class Player:
 
     def __call__(self, exchange: Exchange, done: Done) -> None:
         """Play *exchange*, which begins now; call *done* with the time when its last byte has arrived."""
+        play_tracks(self._tracks_for(exchange), self._links, self._links.scheduler.now, done)
+
+    def serve(self, exchange: Exchange, done: Done) -> None:
+        """Play *exchange* as the servers of the cards do for their kernels: no host has to start it."""
+        begun_ns, now = self._spec.start, self._links.scheduler.now
+        tracks = tuple(
+            (first._replace(latency_ns=max(first.latency_ns - begun_ns, 0)), *others)
+            for first, *others in self._tracks_for(exchange)
+        )
+        play_tracks(tracks, self._links, now, done)
+
+    def _tracks_for(self, exchange: Exchange) -> Tracks:
         first = exchange.calls[0]
         assert first is not None, f"{exchange!r} has begun without its first rank"
         tracks = self._tracks.get(first.facts) if first.peer is None else self._tracks_of_send(exchange, first.nbytes)
@@ -58,7 +70,7 @@ class Player:
             tracks = routed(self.plan_of(exchange), self._links.spec, self._devices)
             if first.kind in _KINDS:
                 self._tracks[first.facts] = tracks
-        play_tracks(tracks, self._links, self._links.scheduler.now, done)
+        return tracks
 
     def _tracks_of_send(self, exchange: Exchange, nbytes: int) -> Tracks:
         """Return the tracks of a Send and its Recv."""

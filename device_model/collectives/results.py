@@ -143,11 +143,12 @@ def _bytes(array: _Array) -> memoryview:
 
 def _reduced(calls: Sequence[Call]) -> _Array:
     """Return the elements of all ranks combined, in the order of the ranks."""
-    combined: _Array = _SILENT.copy().run(_combined, calls, _read(calls))
+    combined: _Array = _SILENT.copy().run(combine, calls, _read(calls))
     return combined
 
 
-def _combined(calls: Sequence[Call], parts: Sequence[memoryview]) -> _Array:
+def combine(calls: Sequence[Call], parts: Sequence[memoryview]) -> _Array:
+    """Return the elements of *parts* combined in their order, as *calls* say."""
     dtype, reduction = calls[0].dtype, calls[0].reduction
     assert dtype is not None, f"{calls[0]} has no type"
     assert reduction is not None, f"{calls[0]} combines nothing"

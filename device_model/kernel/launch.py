@@ -14,7 +14,7 @@ from device_model.errors import DeviceError
 from device_model.kernel.images import BLOCK, Argument, Image, Memory
 from device_model.kernel.results import Result
 from device_model.memory import Allocation
-from device_model.work import CoreKernel, Extent, Label, Occupation, check_alive
+from device_model.work import CoreKernel, Extent, Label, Occupation, Pause, check_alive
 
 M = TypeVar("M", bound=Memory)
 
@@ -110,24 +110,32 @@ class KernelLaunch(CoreKernel, Generic[M]):
         """Return all bytes of Out arguments, and those of InOut arguments that instructions have written."""
         return self.writes() if self._written is None else self._written
 
-    def run(self, start_ns: int) -> Occupation:  # noqa: ARG002 - blocks do not ask for the time
+    def run(self, start_ns: int) -> Occupation | Pause:  # noqa: ARG002 - blocks do not ask for the time
         """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them.
 
         A launch that fails ends at its start: nothing is known about when a card notices the failure.
         """
         try:
             self.result = self.execute(self._views())
-            if self._hazards:
-                self._contents_read = [extent for image in self._images.values() for extent in image.contents_read()]
-                self._written = [extent for image in self._images.values() for extent in image.written()]
+            self._note_accesses()
         except BaseException as error:
             self.result = getattr(error, "result", self.result)
             return self._stopped(self.failure(error))
-        timeline = self.result.timeline
+        return self._occupation(self.result)
+
+    def _note_accesses(self) -> None:
+        """Keep which bytes the blocks have read and written."""
+        if self._hazards:
+            self._contents_read = [extent for image in self._images.values() for extent in image.contents_read()]
+            self._written = [extent for image in self._images.values() for extent in image.written()]
+
+    def _occupation(self, result: Result) -> Occupation:
+        """Return how long the launch takes, which has this *result*; it fails if that is too long."""
+        timeline = result.timeline
         assert timeline is not None, "a launch is timed"
         if 0 < self.limit_ns < timeline.duration_ns:
             return self._stopped(self.out_of_time(timeline.duration_ns), self.limit_ns)
-        self.released = self.free_times(self.result)
+        self.released = self.free_times(result)
         return Occupation(timeline.duration_ns, self.released)
 
     def _stopped(self, failure: DeviceError, after_ns: int = 0) -> Occupation:

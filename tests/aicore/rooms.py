@@ -30,6 +30,7 @@ ROOMS = {
         "cube.conv3d_input",
         "cube.conv3d_filter",
     ),
+    "collectives": ("hccl.client", "hccl.names"),
     "debugging": ("core.debug",),
 }
 

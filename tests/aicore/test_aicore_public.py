@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from core_kernels import on_device, read, simulation
-from public.cases import CASES
+from public.cases import CASES, RANKED
 
 import acl_py as acl
 from tests.aicore.names import REPOSITORIES
@@ -23,10 +23,11 @@ JUSTIFIED = {"clear_l2_cache": {"WAW": _UNUSED}, "real": {"RAW": _ONE_QUEUE, "WA
 
 
 def test_there_are_forty_and_five_of_each_repository():
-    repositories = Counter(case.folder.split("/")[0] for case in CASES)
+    cases = [*CASES, *RANKED]
+    repositories = Counter(case.folder.split("/")[0] for case in cases)
     assert set(repositories) == set(REPOSITORIES)
     assert min(repositories.values()) >= 5
-    assert len({case.folder for case in CASES}) == len(CASES) >= 40
+    assert len({case.folder for case in cases}) == len(cases) >= 40
 
 
 def test_they_are_counted_by_repository():
@@ -55,3 +56,28 @@ async def test_a_kernel_of_a_public_folder_gives_what_numpy_gives(case):
         reasons = JUSTIFIED.get(case.kernel.name, {})
         assert [str(finding) for finding in sim.findings if finding.rule.name not in reasons] == []
         assert {finding.rule.name for finding in sim.findings} == set(reasons)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("case", RANKED, ids=lambda case: case.kernel.name)
+async def test_a_kernel_that_asks_for_collectives_gives_on_each_rank_what_numpy_gives(case, ranks):
+    data = case.data(np.random.default_rng(7), ranks)
+    async with simulation() as sim:
+        on_card = []
+        for device, (comm, (given, wanted)) in enumerate(zip(await acl.CommInitAll(ranks), data, strict=True)):
+            await acl.SetDevice(device)
+            arguments = {name: np.zeros_like(array) for name, array in wanted.items()} | given
+            on_card.append(
+                {
+                    name: await on_device(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
+                    for name, value in arguments.items()
+                }
+            )
+            await case.kernel[case.blocks](**on_card[-1], comm=comm)
+        for device, (_, wanted) in enumerate(data):
+            await acl.SetDevice(device)
+            await acl.SynchronizeDevice()
+            for name, expected in wanted.items():
+                result = (await read(on_card[device][name])).reshape(expected.shape)
+                assert np.array_equal(result, expected), (device, name)
+        assert [str(finding) for finding in sim.findings] == []

@@ -25,6 +25,8 @@ class Rule(KernelRule):
     CROSS_OVERFLOW = "the counter of a cross-core flag never exceeds 15"
     CROSS_LEFT_SET = "every cross-core flag that is set is waited for before the kernel ends"
     RESERVED_FLAG = "a kernel that calls SyncAll uses cross-core flags 0 to 10 only"
+    NOT_FINALIZED = "a kernel that prepares collectives calls Finalize"
+    FINALIZED_EARLY = "Finalize comes after every Wait of all cores"
     TENSOR_NOT_FREED = "every tensor allocated from a queue is freed before the kernel ends"
 
 

@@ -417,6 +417,11 @@ class Core:
         )
 
     def _missing(self, rule: Rule, earlier: Instruction, later: Instruction) -> str:
+        if earlier.core >= len(self.crossing.cores):
+            return "Hccl.Wait"
+        if self.index >= len(self.crossing.cores):
+            before = "a barrier of all cores and pipes before Hccl.Commit"
+            return before if rule is Rule.RAW else f"Hccl.Wait, or {before}"
         if earlier.core != self.index:
             if rule is Rule.WAW and later.pipe in TO_GM and earlier.site == later.site:
                 return "SetAtomicAdd, or a range of its own for each core"

@@ -81,6 +81,7 @@ class CoreSpec(Frozen):
     flag_latency: int
     barrier_issue: int
     cross_core: int
+    server_ns: int  # a message from a core to the AI CPU, or back
     get_value: int
     set_value: int
     system_cycle_ns: int

@@ -40,6 +40,7 @@ class Crossing:
         self.mail: dict[Hashable, deque[Any]] = {}  # messages between cores that need no flag
         self.counted: Counter[Hashable] = Counter()  # arrivals at SyncAll, by workspace and core
         self.posted: dict[Hashable, deque[Token]] = {}  # what IBSet has posted, by its place in GM
+        self.servers: Sequence[Any] = ()  # of HCCL, one for each communicator of the launch
         self._meeting: Instruction | None = None  # the first arrival at a SyncAll
         self._borrowed: tuple[Core, Instruction, int] | None = None  # the first set of an id that SyncAll uses
         self._pending: dict[tuple[int, tuple[int, ...], int], dict[int, deque[tuple[Instruction, Knowledge]]]] = {}

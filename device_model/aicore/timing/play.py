@@ -138,6 +138,12 @@ class _Play:
         self.to_run: dict[str, deque[Program]] = {}
 
     def run(self) -> Timeline:
+        self.begin_all()
+        self._flow()
+        return self.timeline()
+
+    def begin_all(self) -> None:
+        """Let the first block of each core begin."""
         spec = self.spec
         for program in self.programs:
             count = spec.cores[program.core_type]
@@ -149,7 +155,11 @@ class _Play:
         for place, (name, queue) in enumerate(self.to_run.items()):
             self._begin(name, queue.popleft(), fixed + place * spec.start_interval_ns * self.cycles_per_ns)
             self._run_woken()
-        self._flow()
+
+    def timeline(self) -> Timeline:
+        """Return the times, once all blocks have ended."""
+        spec = self.spec
+        fixed = (spec.schedule_ns + spec.init_ns) * self.cycles_per_ns
         end = max(self.free_cycles.values(), default=fixed)
         duration = round(end / self.cycles_per_ns) + spec.report_ns
         return Timeline(

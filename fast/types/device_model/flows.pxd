@@ -19,7 +19,7 @@ cdef class Flows:
 
     cpdef add(self, double at, what, ask)
     @cython.locals(starts=list, ended=list, first=tuple, at=double)
-    cpdef next_ended(self)
+    cpdef next_ended(self, double until=*)
     @cython.locals(active=list, before=Py_ssize_t, each=Class, ends=list, reached=double, first=tuple)
     cpdef _end(self, list ended)
     cpdef _begin(self, what, ask)

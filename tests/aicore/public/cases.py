@@ -43,6 +43,33 @@ class Case(NamedTuple):
 CASES: list[Case] = []
 
 
+class RankedCase(NamedTuple):
+    """A kernel that runs on several ranks, each with an argument *comm*; *data* makes the data of each of them.
+
+    The others are as in `Case`.
+    """
+
+    folder: str
+    kernel: Any
+    data: Callable[[np.random.Generator, int], list[Data]]
+    blocks: int
+
+
+RANKED: list[RankedCase] = []
+
+
+def follows_on_ranks(
+    folder: str, data: Callable[[np.random.Generator, int], list[Data]], blocks: int = 1
+) -> Callable[[Any], Any]:
+    """Add the kernel below to those that run on several ranks."""
+
+    def add(kernel: Any) -> Any:
+        RANKED.append(RankedCase(folder, kernel, data, blocks))
+        return kernel
+
+    return add
+
+
 def follows(folder: str, data: Callable[[np.random.Generator], Data], blocks: int = 1, tolerance: float = 0.0) -> Any:
     """Add the kernel below to the cases."""
 

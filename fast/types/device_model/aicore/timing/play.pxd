@@ -48,8 +48,9 @@ cdef class _Play:
     cdef public dict to_run
     cdef public dict places
 
-    @cython.locals(each=Instruction)
     cpdef run(self)
+    @cython.locals(each=Instruction)
+    cpdef begin_all(self)
     @cython.locals(woken=list, queue=_Queue, core=_Core)
     cpdef _run_woken(self)
     @cython.locals(instructions=list, each=Instruction)
