@@ -69,6 +69,7 @@ only from those below it, and all of them may import device_model:
     order/          what is certain to be over before what
         relate launches meetings        what each act orders, each launch of a graph, and calls of ranks that meet
         order signals                   the relation of streams and hosts; what streams signal
+        actors clocks                   streams and hosts as actors; how far each has come
         things                          streams, events and contexts of a recording
     trace/          the recorder, and the views of what it recorded
         rows/                           what is stored: rows, their columns, the recorder, saved recordings

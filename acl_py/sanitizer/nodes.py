@@ -5,8 +5,10 @@ A node is compared when it is launched; those in the body of a conditional node,
 
 from collections.abc import Sequence
 
+from acl_py.order.actors import Host, Line
+from acl_py.order.clocks import Past
 from acl_py.order.launches import Launches, Related
-from acl_py.order.order import Host, Line, Order, Past
+from acl_py.order.order import Order
 from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.shadow import LifeCall, Use
 from device_model.completions import Completion, Nanoseconds

@@ -15,7 +15,9 @@ from acl_py.callers import Caller, current_caller, task_of
 from acl_py.calls import acts
 from acl_py.calls.acts import Act, Word
 from acl_py.findings import Access, Finding, Findings, Kind, access_at
-from acl_py.order.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Past, Point, joined
+from acl_py.order.actors import CallbackWait, Host, Line
+from acl_py.order.clocks import BEGINNING, Clock, Past, Point, joined
+from acl_py.order.order import Order
 from acl_py.order.relate import Relate
 from acl_py.order.signals import Signals
 from acl_py.ranges import Ranges

@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from acl_py.order.order import Point
+from acl_py.order.clocks import Point
 from acl_py.sanitizer.shadow import Use
 from acl_py.sanitizer.tearing import CalledEffect, PartialEffect, every_byte, every_other_block
 from device_model.completions import Completion
