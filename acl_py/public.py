@@ -88,14 +88,11 @@ from acl_py.verbs.events import DestroyEvent as DestroyEvent
 from acl_py.verbs.events import EventElapsedTime as EventElapsedTime
 from acl_py.verbs.events import EventFlag as EventFlag
 from acl_py.verbs.events import EventQuery as EventQuery
-from acl_py.verbs.events import EventRecord as EventRecord
 from acl_py.verbs.events import EventSynchronize as EventSynchronize
 from acl_py.verbs.events import GetEventAvailNum as GetEventAvailNum
 from acl_py.verbs.events import GetEventTimestamp as GetEventTimestamp
 from acl_py.verbs.events import QueryEventStatus as QueryEventStatus
 from acl_py.verbs.events import QueryEventWaitStatus as QueryEventWaitStatus
-from acl_py.verbs.events import RecordEvent as RecordEvent
-from acl_py.verbs.events import ResetEvent as ResetEvent
 from acl_py.verbs.events import SynchronizeEvent as SynchronizeEvent
 from acl_py.verbs.events import SynchronizeEventWithTimeout as SynchronizeEventWithTimeout
 from acl_py.verbs.failures import ExceptionInfo as ExceptionInfo
@@ -167,6 +164,10 @@ from acl_py.verbs.peers import DeviceCanAccessPeer as DeviceCanAccessPeer
 from acl_py.verbs.peers import DeviceDisablePeerAccess as DeviceDisablePeerAccess
 from acl_py.verbs.peers import DeviceEnablePeerAccess as DeviceEnablePeerAccess
 from acl_py.verbs.peers import DevicePeerAccessStatus as DevicePeerAccessStatus
+from acl_py.verbs.records import EventRecord as EventRecord
+from acl_py.verbs.records import RecordEvent as RecordEvent
+from acl_py.verbs.records import ResetEvent as ResetEvent
+from acl_py.verbs.records import StreamWaitEvent as StreamWaitEvent
 from acl_py.verbs.signals import Compare as Compare
 from acl_py.verbs.signals import CreateNotify as CreateNotify
 from acl_py.verbs.signals import DestroyNotify as DestroyNotify
@@ -184,12 +185,10 @@ from acl_py.verbs.streams import DestroyStream as DestroyStream
 from acl_py.verbs.streams import DestroyStreamForce as DestroyStreamForce
 from acl_py.verbs.streams import DeviceGetStreamPriorityRange as DeviceGetStreamPriorityRange
 from acl_py.verbs.streams import GetStreamAvailableNum as GetStreamAvailableNum
-from acl_py.verbs.streams import Status as Status
 from acl_py.verbs.streams import StreamAbort as StreamAbort
 from acl_py.verbs.streams import StreamFlag as StreamFlag
 from acl_py.verbs.streams import StreamGetPriority as StreamGetPriority
 from acl_py.verbs.streams import StreamQuery as StreamQuery
-from acl_py.verbs.streams import StreamWaitEvent as StreamWaitEvent
 from acl_py.verbs.streams import SynchronizeStream as SynchronizeStream
 from acl_py.verbs.streams import SynchronizeStreamWithTimeout as SynchronizeStreamWithTimeout
 from acl_py.verbs.task_groups import CaptureTaskGrpBegin as CaptureTaskGrpBegin
@@ -197,6 +196,7 @@ from acl_py.verbs.task_groups import CaptureTaskGrpEnd as CaptureTaskGrpEnd
 from acl_py.verbs.task_groups import CaptureTaskUpdateBegin as CaptureTaskUpdateBegin
 from acl_py.verbs.task_groups import CaptureTaskUpdateEnd as CaptureTaskUpdateEnd
 from acl_py.verbs.task_groups import TaskGroup as TaskGroup
+from acl_py.verbs.waits import Status as Status
 from device_model.collectives.calls import CollectiveKind as CollectiveKind
 from device_model.collectives.calls import ReduceOp as ReduceOp
 from device_model.collectives.cliques import Communicator as Communicator

@@ -57,8 +57,18 @@ NOUNS = {
         ("acl_py.verbs.devices", "acl_py.verbs.peers", "device_model.contexts"),
         ("CPU_DEVICE_ID", "INVALID_DEVICE_ID"),
     ),
-    "stream": Noun("Stream", "queues of work", ("acl_py.verbs.streams",), ("Stream",)),
-    "event": Noun("Event", "places in streams that others wait for", ("acl_py.verbs.events",), ("Event",)),
+    "stream": Noun(
+        "Stream",
+        "queues of work",
+        ("acl_py.verbs.streams", "acl_py.verbs.waits"),
+        ("Stream", "StreamWaitEvent"),
+    ),
+    "event": Noun(
+        "Event",
+        "places in streams that others wait for",
+        ("acl_py.verbs.events", "acl_py.verbs.records"),
+        ("Event",),
+    ),
     "signal": Noun("Notify and values", "signals between streams", ("acl_py.verbs.signals", "device_model.signals")),
     "buffer": Noun(
         "Buffer and array",
