@@ -87,7 +87,7 @@ only from those below it, and all of them may import device_model:
         texts rules checks force        rules as text; what makes them, and checks arguments; those in force
     asc cta ptx     the languages of core kernels and of thread-block kernels; kernels in PTX
     verbs/          the verbs, one module for each noun
-        devices peers memory managed streams events records signals failures host marks
+        devices peers memory pools managed streams events records signals failures host marks
         waits                           limits of waits, and answers of queries
         copies transfers fills kernels core_kernels block_kernels card_code arguments arrays callbacks costs
         ptx_kernels ptx_compiler captures capturing graphs task_groups communicators

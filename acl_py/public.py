@@ -149,7 +149,6 @@ from acl_py.verbs.marks import annotate as annotate
 from acl_py.verbs.marks import mark as mark
 from acl_py.verbs.memory import Buffer as Buffer
 from acl_py.verbs.memory import Free as Free
-from acl_py.verbs.memory import FreeAsync as FreeAsync
 from acl_py.verbs.memory import FreeHost as FreeHost
 from acl_py.verbs.memory import FreeHostWithDevSync as FreeHostWithDevSync
 from acl_py.verbs.memory import FreeWithDevSync as FreeWithDevSync
@@ -157,13 +156,14 @@ from acl_py.verbs.memory import GetMemInfo as GetMemInfo
 from acl_py.verbs.memory import HostRegister as HostRegister
 from acl_py.verbs.memory import HostUnregister as HostUnregister
 from acl_py.verbs.memory import Malloc as Malloc
-from acl_py.verbs.memory import MallocAsync as MallocAsync
 from acl_py.verbs.memory import MallocHost as MallocHost
-from acl_py.verbs.memory import SetMemPoolThreshold as SetMemPoolThreshold
 from acl_py.verbs.peers import DeviceCanAccessPeer as DeviceCanAccessPeer
 from acl_py.verbs.peers import DeviceDisablePeerAccess as DeviceDisablePeerAccess
 from acl_py.verbs.peers import DeviceEnablePeerAccess as DeviceEnablePeerAccess
 from acl_py.verbs.peers import DevicePeerAccessStatus as DevicePeerAccessStatus
+from acl_py.verbs.pools import FreeAsync as FreeAsync
+from acl_py.verbs.pools import MallocAsync as MallocAsync
+from acl_py.verbs.pools import SetMemPoolThreshold as SetMemPoolThreshold
 from acl_py.verbs.records import EventRecord as EventRecord
 from acl_py.verbs.records import RecordEvent as RecordEvent
 from acl_py.verbs.records import ResetEvent as ResetEvent

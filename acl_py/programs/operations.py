@@ -26,7 +26,7 @@ from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import site_of
 from acl_py.trace.views.shown import shown
-from acl_py.verbs import callbacks, copies, devices, events, fills, host, managed, records, signals, streams
+from acl_py.verbs import callbacks, copies, devices, events, fills, host, managed, pools, records, signals, streams
 from acl_py.verbs.kernels import Array, Cost, LaunchKernel
 from acl_py.verbs.waits import Status, limit_of
 from device_model.completions import Completion
@@ -267,13 +267,13 @@ class Operations(Objects):
         self.memory[name] = await mem.HostRegister(memory, bytes, name=given_name(name))
 
     async def malloc_async(self, name: str, bytes: int, stream: str) -> int:  # noqa: A002
-        buffer = self.memory[name] = await mem.MallocAsync(bytes, self.streams[stream], name=given_name(name))
+        buffer = self.memory[name] = await pools.MallocAsync(bytes, self.streams[stream], name=given_name(name))
         if self._pool_base is None:
             self._pool_base = buffer.address
         return buffer.address - self._pool_base
 
     async def free_async(self, name: str, stream: str) -> None:
-        await mem.FreeAsync(self.memory[name], self.streams[stream])
+        await pools.FreeAsync(self.memory[name], self.streams[stream])
 
     async def create_stream(self, name: str, flags: str, priority: int) -> None:
         nonblocking = flags == "nonblocking"

@@ -73,7 +73,7 @@ NOUNS = {
     "buffer": Noun(
         "Buffer and array",
         "memory of devices, and pinned memory of the host",
-        ("acl_py.verbs.memory", "acl_py.verbs.arrays", "device_model.memory.allocation"),
+        ("acl_py.verbs.memory", "acl_py.verbs.pools", "acl_py.verbs.arrays", "device_model.memory.allocation"),
     ),
     "managed": Noun(
         "Managed memory",
