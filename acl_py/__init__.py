@@ -46,7 +46,8 @@ only from those below it, and all of them may import device_model:
         sweep points running            the points, and a run at one of them
         rows plots progress             the table and its figures; how far a sweep is
         store files                     what keeps the rows, and where
-    simulation      run, simulate, open
+    running         run, simulate, open
+    simulation      what a program can ask of a simulation
     causes/         why a recorded run took as long as it did
         path slack lines                the critical path, and how much longer each operation could be, by line
         findings pages                  implicit waits, and waits that order nothing; pages with both

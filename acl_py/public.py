@@ -4,12 +4,11 @@ from acl_py.errors import AclError as AclError
 from acl_py.errors import DeadlockError as DeadlockError
 from acl_py.errors import Kind as Kind
 from acl_py.errors import ProfileError as ProfileError
+from acl_py.running import open as open  # noqa: A004 - acl_py.open is the name
+from acl_py.running import run as run
+from acl_py.running import simulate as simulate
 from acl_py.simulation import Simulation as Simulation
 from acl_py.simulation import current_simulation as current_simulation
-from acl_py.simulation import new_event_loop as new_event_loop
-from acl_py.simulation import open as open  # noqa: A004 - acl_py.open is the name
-from acl_py.simulation import run as run
-from acl_py.simulation import simulate as simulate
 from acl_py.sweeps.sweep import sweep as sweep
 from acl_py.verbs.arrays import Array as Array
 from acl_py.verbs.arrays import In as In
@@ -197,6 +196,7 @@ from acl_py.verbs.task_groups import CaptureTaskUpdateBegin as CaptureTaskUpdate
 from acl_py.verbs.task_groups import CaptureTaskUpdateEnd as CaptureTaskUpdateEnd
 from acl_py.verbs.task_groups import TaskGroup as TaskGroup
 from acl_py.verbs.waits import Status as Status
+from acl_py.waiting.clock import new_event_loop as new_event_loop
 from device_model.collectives.calls import CollectiveKind as CollectiveKind
 from device_model.collectives.calls import ReduceOp as ReduceOp
 from device_model.collectives.cliques import Communicator as Communicator

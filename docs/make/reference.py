@@ -47,8 +47,8 @@ NOUNS = {
     "simulation": Noun(
         "Simulation",
         "begins, ends and describes a simulation",
-        ("acl_py.simulation", "acl_py.waiting", "acl_py.sweeps", "device_model.profile", "device_model.rules",
-         "device_model.observe"),
+        ("acl_py.simulation", "acl_py.running", "acl_py.waiting", "acl_py.sweeps", "device_model.profile",
+         "device_model.rules", "device_model.observe"),
         ("load_ipython_extension", "unload_ipython_extension"),
     ),
     "device": Noun(

@@ -19,8 +19,7 @@ PROGRAM = """\
     sim = acl.run(main, device="h200"{more})
     """
 SAYS = (
-    "import acl_py.simulation as s\nbuild = s.build\n"
-    "s.build = lambda o: print(o.device, o.rules, o.overlay) or build(o)\n"
+    "import acl_py.running as s\nbuild = s.build\ns.build = lambda o: print(o.device, o.rules, o.overlay) or build(o)\n"
 )
 
 
