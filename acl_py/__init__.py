@@ -91,7 +91,7 @@ only from those below it, and all of them may import device_model:
         devices peers memory pools managed streams events records signals failures host marks
         waits                           limits of waits, and answers of queries
         copies transfers fills kernels core_kernels block_kernels card_code arguments arrays callbacks costs
-        ptx_kernels ptx_compiler captures capturing graphs task_groups communicators
+        ptx_kernels ptx_modules ptx_compiler captures capturing graphs task_groups communicators
         collectives collective_groups elements copy_batches
         hot launches                    what the compiled core runs of four verbs; past launches
     runtime/        the host clock, and the way into the device
