@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.contexts import Context
+from device_model.core_kernels import CoreKernel, Occupation, Pause
 from device_model.engines.dispatcher import Dispatcher, Wave
 from device_model.engines.host_thread import HostThread
 from device_model.engines.parts import Parts, begin
@@ -44,7 +45,7 @@ from device_model.scheduler import Scheduler
 from device_model.signals import Notify, Words
 from device_model.streams import Stream
 from device_model.touches import allocations_of
-from device_model.work import CoreKernel, Lane, Occupation, Pause, Prefetch, Work, dropped
+from device_model.work import Lane, Prefetch, Work, dropped
 
 if TYPE_CHECKING:
     from device_model.profile import Curve, DeviceProfile, Latencies

@@ -30,10 +30,11 @@ from acl_py.verbs import callbacks, copies, devices, events, fills, host, manage
 from acl_py.verbs.kernels import Array, Cost, LaunchKernel
 from acl_py.verbs.waits import Status, limit_of
 from device_model.completions import Completion
+from device_model.core_kernels import Occupation
 from device_model.memory import Allocation, Buffer, Space
 from device_model.scheduler import nanoseconds
 from device_model.streams import Stream
-from device_model.work import Label, Lane, Occupation
+from device_model.work import Label, Lane
 
 # The script reads or writes its own memory (measured: graphs host_read and host_write, 0.8 to 1.4 us).
 HOST_ACCESS_NS = 900
