@@ -56,7 +56,7 @@ only from those below it, and all of them may import device_model:
         host                            when the one host clock was busy
     recorded/       the stream program of a recording
         acts translations host_order    calls as steps, in the words of the format, and in their order
-        graphs                          what steps of captures need to know of launches
+        graphs names                    what steps of captures need to know of launches; names of streams and memory
     sanitizer/      what a program gets right only by the times of one run
         watch sanitizer check           all simulations of a run; the observers, which look at one thing each
         suppressions reports            findings that a project accepts; text, JSON, SARIF, GitHub

@@ -14,7 +14,7 @@ from acl_py.calls.fields import device_of_primary
 from acl_py.errors import AclError, Kind
 from acl_py.programs.format import Program, ProgramError
 from acl_py.programs.tasks import Tasks
-from acl_py.recorded.translations import NUMBERED
+from acl_py.recorded.names import NUMBERED
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs import signals
 from acl_py.verbs.managed import make_managed
