@@ -323,8 +323,11 @@ def _fault(
     for key in ("nth", "every"):
         if key in where and (not is_integer(where[key]) or where[key] < 1):
             raise FaultError(f"{text}: {key} must be a whole number, 1 or more, not {where[key]!r}")
+    for key in ("name", "stream"):
+        if where.get(key) is not None and not isinstance(where[key], str):
+            raise FaultError(f"{text}: {key} must be a text, such as 'copy*', not {where[key]!r}")
     chance = where.get("chance")
-    if chance is not None and not 0 <= chance <= 1:
+    if chance is not None and not (isinstance(chance, int | float) and 0 <= chance <= 1):
         raise FaultError(f"{text}: chance must lie between 0 and 1, not {chance!r}")
     plain = {key: where[key] for key in ("call", "op", "name", "stream", "nth", "every") if key in where}
     check_pattern(text, plain)
