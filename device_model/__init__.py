@@ -12,8 +12,10 @@ From the top down; each line imports only from those below it:
     streams                         first in, first out, and the default-stream rule
     queues steps finishing          hardware queues; entries in a stream that take no engine; the end of an op
     ops                             Op: a piece of work in a stream, and its completion
+    gaps                            how long after a completion an operation can start
     overlay speeds                  the values of another host, laid over a profile; faster copies and links
     profile                         what a card has and how fast it is; the cards are in profiles/
+    curves                          the time of a transfer by its size
     aicore/                         kernels in the manner of Ascend C, run and timed
     cta/                            kernels of thread blocks, run and timed
     library/                        kernels of cuBLAS and torch, timed by shape

@@ -44,7 +44,7 @@ from device_model.work import Fill, Kernel, Work
 
 if TYPE_CHECKING:
     from device_model.choices import Choices
-    from device_model.profile import Curve
+    from device_model.curves import Curve
 
 Begin = Callable[[Op], Occupation | Pause]  # runs a core kernel at its start, or behind a wait (Device.begin_core)
 WORTHWHILE = 2  # rounds of equal waves that are worth skipping
