@@ -28,6 +28,7 @@ From the top down; each line imports only from those below it:
     work                            what can be asked of a device: copies, fills, kernels, host functions
     memory/                         device memory, host memory, allocations and pools
     rules observe ids               which call waits for what; observers; what a device has a limited number of
+    error_codes                     the numbers that vendors give to failures
     scheduler                       the clock, and the heap of what will happen
     completions dtypes              what can be waited for; the dtypes of NumPy and ml_dtypes
     display                         what notebooks show of a stream, an event, memory, a graph
