@@ -32,7 +32,7 @@ def gaps_of(latency: "Latencies") -> dict[Lane, tuple[Gaps, Gaps]]:
 def node_gaps_of(profile: "DeviceProfile", gaps: dict[Lane, tuple[Gaps, Gaps]]) -> dict[Lane, tuple[Gaps, ...]]:
     """Return *gaps* as they are between the nodes of a graph.
 
-    Behind those of the lanes comes the gap behind the turn of a launch (graphs.executable.Turn).
+    Behind those of the lanes comes the gap behind the turn of a launch (graphs.executable.LaunchTurn).
     """
     graphs = profile.graphs
     kernels = (_behind(profile.latency, Lane.COMPUTE, graphs.node_gap),) * 2
