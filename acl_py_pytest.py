@@ -550,7 +550,7 @@ class AclSim:
     def run(self, main: Callable[..., Coroutine[Any, Any, _T]], *args: Any) -> _T:
         """Run the coroutine function *main* in a new simulation, as `acl_py.run` does, and return its result."""
         import acl_py
-        from acl_py.simulation import called
+        from acl_py.running import called
 
         async def whole() -> _T:
             self._simulation = acl_py.current_simulation()
@@ -566,11 +566,13 @@ class AclSim:
 
     def fail(self, error: BaseException) -> None:
         """Note that the test has failed with *error*: what it did not give back is no leak of its own."""
+        from acl_py.simulation import recorder_of
+
         runtime = self.simulation.runtime
         if runtime.sanitizer is not None:
             runtime.sanitizer.end_with_error()
-        if self.simulation._trace is not None:
-            self.simulation._trace.error = f"{type(error).__name__}: {error}"
+        if (recorder := recorder_of(self.simulation)) is not None:
+            recorder.error = f"{type(error).__name__}: {error}"
 
     @asynccontextmanager
     async def begin(self) -> "AsyncIterator[AclSim]":

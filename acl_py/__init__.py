@@ -46,7 +46,8 @@ only from those below it, and all of them may import device_model:
         sweep points running            the points, and a run at one of them
         rows plots progress             the table and its figures; how far a sweep is
         store files                     what keeps the rows, and where
-    simulation      run, simulate, open
+    running         run, simulate, open
+    simulation      what a program can ask of a simulation
     causes/         why a recorded run took as long as it did
         path slack lines                the critical path, and how much longer each operation could be, by line
         findings pages                  implicit waits, and waits that order nothing; pages with both
@@ -55,7 +56,7 @@ only from those below it, and all of them may import device_model:
         host                            when the one host clock was busy
     recorded/       the stream program of a recording
         acts translations host_order    calls as steps, in the words of the format, and in their order
-        graphs                          what steps of captures need to know of launches
+        graphs names                    what steps of captures need to know of launches; names of streams and memory
     sanitizer/      what a program gets right only by the times of one run
         watch sanitizer check           all simulations of a run; the observers, which look at one thing each
         suppressions reports            findings that a project accepts; text, JSON, SARIF, GitHub
@@ -69,6 +70,7 @@ only from those below it, and all of them may import device_model:
     order/          what is certain to be over before what
         relate launches meetings        what each act orders, each launch of a graph, and calls of ranks that meet
         order signals                   the relation of streams and hosts; what streams signal
+        actors clocks                   streams and hosts as actors; how far each has come
         things                          streams, events and contexts of a recording
     trace/          the recorder, and the views of what it recorded
         rows/                           what is stored: rows, their columns, the recorder, saved recordings
@@ -86,9 +88,10 @@ only from those below it, and all of them may import device_model:
         texts rules checks force        rules as text; what makes them, and checks arguments; those in force
     asc cta ptx     the languages of core kernels and of thread-block kernels; kernels in PTX
     verbs/          the verbs, one module for each noun
-        devices peers memory managed streams events signals failures host marks
+        devices peers memory pools managed streams events records signals failures host marks
+        waits                           limits of waits, and answers of queries
         copies transfers fills kernels core_kernels block_kernels card_code arguments arrays callbacks costs
-        ptx_kernels ptx_compiler captures capturing graphs task_groups communicators
+        ptx_kernels ptx_modules ptx_compiler captures capturing graphs task_groups communicators
         collectives collective_groups elements copy_batches
         hot launches                    what the compiled core runs of four verbs; past launches
     runtime/        the host clock, and the way into the device

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from device_model.error_codes import Code
 from device_model.errors import Kind
-from device_model.rules import RULES, Code
+from device_model.rules import RULES
 
 _RULES = {"hccl": "acl", "nccl": "cuda"}  # the rules under which codes of a library are given
 _OTHERWISE = {  # names of the driver that the runtime spells in another way

@@ -24,7 +24,7 @@ from device_model.errors import text_of
 if TYPE_CHECKING:
     from acl_py.trace.rows.timeline import Timeline
     from device_model.chains import Link
-    from device_model.rules import Code
+    from device_model.error_codes import Code
 
 
 def full_text(error: BaseException) -> str:

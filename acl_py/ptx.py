@@ -12,8 +12,8 @@ installed; no GPU is needed. What runs, what is refused and how times are made i
 from acl_py.verbs.ptx_compiler import CompileError as CompileError
 from acl_py.verbs.ptx_compiler import compile as compile  # noqa: A004 - ptx.compile is the name
 from acl_py.verbs.ptx_kernels import PtxKernel as PtxKernel
-from acl_py.verbs.ptx_kernels import PtxModule as PtxModule
-from acl_py.verbs.ptx_kernels import load as load
+from acl_py.verbs.ptx_modules import PtxModule as PtxModule
+from acl_py.verbs.ptx_modules import load as load
 from device_model.kernel.advice import Advice as Advice
 from device_model.kernel.findings import Finding as Finding
 from device_model.kernel.findings import KernelError as KernelError

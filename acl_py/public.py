@@ -4,12 +4,11 @@ from acl_py.errors import AclError as AclError
 from acl_py.errors import DeadlockError as DeadlockError
 from acl_py.errors import Kind as Kind
 from acl_py.errors import ProfileError as ProfileError
+from acl_py.running import open as open  # noqa: A004 - acl_py.open is the name
+from acl_py.running import run as run
+from acl_py.running import simulate as simulate
 from acl_py.simulation import Simulation as Simulation
 from acl_py.simulation import current_simulation as current_simulation
-from acl_py.simulation import new_event_loop as new_event_loop
-from acl_py.simulation import open as open  # noqa: A004 - acl_py.open is the name
-from acl_py.simulation import run as run
-from acl_py.simulation import simulate as simulate
 from acl_py.sweeps.sweep import sweep as sweep
 from acl_py.verbs.arrays import Array as Array
 from acl_py.verbs.arrays import In as In
@@ -88,14 +87,11 @@ from acl_py.verbs.events import DestroyEvent as DestroyEvent
 from acl_py.verbs.events import EventElapsedTime as EventElapsedTime
 from acl_py.verbs.events import EventFlag as EventFlag
 from acl_py.verbs.events import EventQuery as EventQuery
-from acl_py.verbs.events import EventRecord as EventRecord
 from acl_py.verbs.events import EventSynchronize as EventSynchronize
 from acl_py.verbs.events import GetEventAvailNum as GetEventAvailNum
 from acl_py.verbs.events import GetEventTimestamp as GetEventTimestamp
 from acl_py.verbs.events import QueryEventStatus as QueryEventStatus
 from acl_py.verbs.events import QueryEventWaitStatus as QueryEventWaitStatus
-from acl_py.verbs.events import RecordEvent as RecordEvent
-from acl_py.verbs.events import ResetEvent as ResetEvent
 from acl_py.verbs.events import SynchronizeEvent as SynchronizeEvent
 from acl_py.verbs.events import SynchronizeEventWithTimeout as SynchronizeEventWithTimeout
 from acl_py.verbs.failures import ExceptionInfo as ExceptionInfo
@@ -152,7 +148,6 @@ from acl_py.verbs.marks import annotate as annotate
 from acl_py.verbs.marks import mark as mark
 from acl_py.verbs.memory import Buffer as Buffer
 from acl_py.verbs.memory import Free as Free
-from acl_py.verbs.memory import FreeAsync as FreeAsync
 from acl_py.verbs.memory import FreeHost as FreeHost
 from acl_py.verbs.memory import FreeHostWithDevSync as FreeHostWithDevSync
 from acl_py.verbs.memory import FreeWithDevSync as FreeWithDevSync
@@ -160,13 +155,18 @@ from acl_py.verbs.memory import GetMemInfo as GetMemInfo
 from acl_py.verbs.memory import HostRegister as HostRegister
 from acl_py.verbs.memory import HostUnregister as HostUnregister
 from acl_py.verbs.memory import Malloc as Malloc
-from acl_py.verbs.memory import MallocAsync as MallocAsync
 from acl_py.verbs.memory import MallocHost as MallocHost
-from acl_py.verbs.memory import SetMemPoolThreshold as SetMemPoolThreshold
 from acl_py.verbs.peers import DeviceCanAccessPeer as DeviceCanAccessPeer
 from acl_py.verbs.peers import DeviceDisablePeerAccess as DeviceDisablePeerAccess
 from acl_py.verbs.peers import DeviceEnablePeerAccess as DeviceEnablePeerAccess
 from acl_py.verbs.peers import DevicePeerAccessStatus as DevicePeerAccessStatus
+from acl_py.verbs.pools import FreeAsync as FreeAsync
+from acl_py.verbs.pools import MallocAsync as MallocAsync
+from acl_py.verbs.pools import SetMemPoolThreshold as SetMemPoolThreshold
+from acl_py.verbs.records import EventRecord as EventRecord
+from acl_py.verbs.records import RecordEvent as RecordEvent
+from acl_py.verbs.records import ResetEvent as ResetEvent
+from acl_py.verbs.records import StreamWaitEvent as StreamWaitEvent
 from acl_py.verbs.signals import Compare as Compare
 from acl_py.verbs.signals import CreateNotify as CreateNotify
 from acl_py.verbs.signals import DestroyNotify as DestroyNotify
@@ -184,12 +184,10 @@ from acl_py.verbs.streams import DestroyStream as DestroyStream
 from acl_py.verbs.streams import DestroyStreamForce as DestroyStreamForce
 from acl_py.verbs.streams import DeviceGetStreamPriorityRange as DeviceGetStreamPriorityRange
 from acl_py.verbs.streams import GetStreamAvailableNum as GetStreamAvailableNum
-from acl_py.verbs.streams import Status as Status
 from acl_py.verbs.streams import StreamAbort as StreamAbort
 from acl_py.verbs.streams import StreamFlag as StreamFlag
 from acl_py.verbs.streams import StreamGetPriority as StreamGetPriority
 from acl_py.verbs.streams import StreamQuery as StreamQuery
-from acl_py.verbs.streams import StreamWaitEvent as StreamWaitEvent
 from acl_py.verbs.streams import SynchronizeStream as SynchronizeStream
 from acl_py.verbs.streams import SynchronizeStreamWithTimeout as SynchronizeStreamWithTimeout
 from acl_py.verbs.task_groups import CaptureTaskGrpBegin as CaptureTaskGrpBegin
@@ -197,6 +195,8 @@ from acl_py.verbs.task_groups import CaptureTaskGrpEnd as CaptureTaskGrpEnd
 from acl_py.verbs.task_groups import CaptureTaskUpdateBegin as CaptureTaskUpdateBegin
 from acl_py.verbs.task_groups import CaptureTaskUpdateEnd as CaptureTaskUpdateEnd
 from acl_py.verbs.task_groups import TaskGroup as TaskGroup
+from acl_py.verbs.waits import Status as Status
+from acl_py.waiting.clock import new_event_loop as new_event_loop
 from device_model.collectives.calls import CollectiveKind as CollectiveKind
 from device_model.collectives.calls import ReduceOp as ReduceOp
 from device_model.collectives.cliques import Communicator as Communicator

@@ -12,8 +12,10 @@ From the top down; each line imports only from those below it:
     streams                         first in, first out, and the default-stream rule
     queues steps finishing          hardware queues; entries in a stream that take no engine; the end of an op
     ops                             Op: a piece of work in a stream, and its completion
+    gaps                            how long after a completion an operation can start
     overlay speeds                  the values of another host, laid over a profile; faster copies and links
     profile                         what a card has and how fast it is; the cards are in profiles/
+    curves                          the time of a transfer by its size
     aicore/                         kernels in the manner of Ascend C, run and timed
     cta/                            kernels of thread blocks, run and timed
     library/                        kernels of cuBLAS and torch, timed by shape
@@ -22,9 +24,11 @@ From the top down; each line imports only from those below it:
     sm/                             the SMs that blocks of threads run on, and their times
     kernel/                         what all kernels on simulated cores share
     touches                         the bytes that a launch has used, as arrays of ranges
+    core_kernels                    kernels whose time is known only from running them
     work                            what can be asked of a device: copies, fills, kernels, host functions
     memory/                         device memory, host memory, allocations and pools
     rules observe ids               which call waits for what; observers; what a device has a limited number of
+    error_codes                     the numbers that vendors give to failures
     scheduler                       the clock, and the heap of what will happen
     completions dtypes              what can be waited for; the dtypes of NumPy and ml_dtypes
     display                         what notebooks show of a stream, an event, memory, a graph

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.contexts import Context
+from device_model.core_kernels import CoreKernel, Occupation, Pause
 from device_model.engines.dispatcher import Dispatcher, Wave
 from device_model.engines.host_thread import HostThread
 from device_model.engines.parts import Parts, begin
@@ -29,6 +30,7 @@ from device_model.engines.staging import Staging
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
 from device_model.finishing import Finisher
+from device_model.gaps import gaps_of, node_gaps_of
 from device_model.graphs.executable import Executable, Launch
 from device_model.graphs.graph import Graph
 from device_model.graphs.launching import Forwarder, HostCopies
@@ -44,44 +46,13 @@ from device_model.scheduler import Scheduler
 from device_model.signals import Notify, Words
 from device_model.streams import Stream
 from device_model.touches import allocations_of
-from device_model.work import CoreKernel, Lane, Occupation, Pause, Prefetch, Work, dropped
+from device_model.work import Lane, Prefetch, Work, dropped
 
 if TYPE_CHECKING:
-    from device_model.profile import Curve, DeviceProfile, Latencies
+    from device_model.curves import Curve
+    from device_model.profile import DeviceProfile
 
 _OWN = (Lane.HOST, Lane.COLLECTIVE)  # each stream has queues of its own for these
-_Gaps = tuple[Nanoseconds, ...]  # by the lane of the completion before
-
-
-def _behind(latency: "Latencies", lane: Lane, own: Nanoseconds) -> _Gaps:
-    """Return how long after a completion of each lane an operation of *lane* can start; *own* after one of its own."""
-    host_end = latency.host_function_end
-    return tuple(host_end if by is Lane.HOST else own if by is lane else latency.engines for by in Lane)
-
-
-def _gaps(latency: "Latencies") -> dict[Lane, tuple[_Gaps, _Gaps]]:
-    """Return, for each lane, how long after a completion an operation there can start, by the lane of the completion.
-
-    The first tuple is for a completion in the same stream, the second for one in another stream.
-    """
-    gaps = {lane: (_behind(latency, lane, 0),) * 2 for lane in Lane}  # copy engines keep the gap between two copies
-    kernels = latency.kernel_same_stream, latency.kernel_other_stream
-    gaps[Lane.COMPUTE] = _behind(latency, Lane.COMPUTE, kernels[0]), _behind(latency, Lane.COMPUTE, kernels[1])
-    gaps[Lane.HOST] = ((0,) * len(Lane),) * 2  # the thread knows how long it takes to wake up
-    return gaps
-
-
-def _node_gaps(profile: "DeviceProfile", gaps: dict[Lane, tuple[_Gaps, _Gaps]]) -> dict[Lane, tuple[_Gaps, ...]]:
-    """Return *gaps* as they are between the nodes of a graph.
-
-    Behind those of the lanes comes the gap behind the turn of a launch (graphs.executable.Turn).
-    """
-    graphs = profile.graphs
-    kernels = (_behind(profile.latency, Lane.COMPUTE, graphs.node_gap),) * 2
-    return {
-        lane: tuple((*each, graphs.launch_gap) for each in both)
-        for lane, both in (gaps | {Lane.COMPUTE: kernels}).items()
-    }
 
 
 class Device(Finisher):
@@ -127,8 +98,8 @@ class Device(Finisher):
         self.staging = Staging(scheduler, profile)
         self.words = Words(scheduler, hooks, workers.flush, self.cores.waiting.look)
 
-        self._gaps = _gaps(profile.latency)
-        self._node_gaps = _node_gaps(profile, self._gaps)
+        self._gaps = gaps_of(profile.latency)
+        self._node_gaps = node_gaps_of(profile, self._gaps)
         self._forwarder = Forwarder(scheduler, "graphs")
         self._streaks = Streaks(self)
         self.by_host = HostCopies(self)

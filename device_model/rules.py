@@ -25,6 +25,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from device_model.error_codes import ACL_CODES, CUDA_CODES, Code
 from device_model.errors import Kind
 from device_model.frozen import Frozen
 
@@ -222,13 +223,6 @@ class HostCall(Enum):
     WAITS_FOR_DEVICE = "it waits for all work of a device"
 
 
-class Code(Frozen):
-    """The number and the name that a vendor gives a kind of failure."""
-
-    value: int
-    name: str
-
-
 class SyncRules(Frozen):
     """One rule set: an answer to each question above.
 
@@ -299,82 +293,6 @@ def _read_only(values: Mapping[Any, Any]) -> MappingProxyType[Any, Any]:
 
 pickle_by(MappingProxyType, lambda proxy: (_read_only, (dict(proxy),)))  # rules go to other processes
 
-# cudaError_t; the numbers as in CUDA 13's driver_types.h.
-_CUDA_CODES = MappingProxyType(
-    {
-        Kind.INVALID_VALUE: Code(1, "cudaErrorInvalidValue"),
-        Kind.NULL_POINTER: Code(1, "cudaErrorInvalidValue"),
-        Kind.OUT_OF_MEMORY: Code(2, "cudaErrorMemoryAllocation"),
-        Kind.NO_STREAM_LEFT: Code(2, "cudaErrorMemoryAllocation"),
-        Kind.NO_EVENT_LEFT: Code(2, "cudaErrorMemoryAllocation"),
-        Kind.NO_NOTIFY_LEFT: Code(2, "cudaErrorMemoryAllocation"),
-        Kind.NOT_INITIALIZED: Code(3, "cudaErrorInitializationError"),
-        Kind.ALREADY_INITIALIZED: Code(3, "cudaErrorInitializationError"),
-        Kind.FINALIZED: Code(4, "cudaErrorCudartUnloading"),
-        Kind.INVALID_LAUNCH: Code(9, "cudaErrorInvalidConfiguration"),
-        Kind.COOPERATIVE_TOO_LARGE: Code(720, "cudaErrorCooperativeLaunchTooLarge"),
-        Kind.INVALID_PITCH: Code(12, "cudaErrorInvalidPitchValue"),
-        Kind.INVALID_COPY_DIRECTION: Code(21, "cudaErrorInvalidMemcpyDirection"),
-        Kind.INVALID_ADDRESS: Code(1, "cudaErrorInvalidValue"),
-        Kind.INVALID_DEVICE: Code(101, "cudaErrorInvalidDevice"),
-        Kind.INVALID_CONTEXT: Code(201, "cudaErrorDeviceUninitialized"),
-        Kind.INVALID_HANDLE: Code(400, "cudaErrorInvalidResourceHandle"),
-        Kind.DEFAULT_STREAM: Code(400, "cudaErrorInvalidResourceHandle"),
-        Kind.FOREIGN_STREAM: Code(400, "cudaErrorInvalidResourceHandle"),
-        Kind.WAIT_WITHOUT_RECORD: Code(400, "cudaErrorInvalidResourceHandle"),
-        Kind.NOT_RECORDED: Code(400, "cudaErrorInvalidResourceHandle"),
-        Kind.NO_TIMING: Code(400, "cudaErrorInvalidResourceHandle"),
-        Kind.NOT_READY: Code(600, "cudaErrorNotReady"),
-        Kind.INVALID_COLLECTIVE: Code(4, "ncclInvalidArgument"),
-        Kind.REMOTE_FAILURE: Code(6, "ncclRemoteError"),
-        Kind.COLLECTIVE_TIMEOUT: Code(909, "cudaErrorTimeout"),
-        Kind.NO_TIME_YET: Code(600, "cudaErrorNotReady"),
-        Kind.STREAM_TIMEOUT: Code(909, "cudaErrorTimeout"),
-        Kind.EVENT_TIMEOUT: Code(909, "cudaErrorTimeout"),
-        Kind.ECC_ERROR: Code(214, "cudaErrorECCUncorrectable"),
-        Kind.ILLEGAL_ADDRESS: Code(700, "cudaErrorIllegalAddress"),
-        Kind.ASSERTION_FAILED: Code(710, "cudaErrorAssert"),
-        Kind.MISALIGNED_ADDRESS: Code(716, "cudaErrorMisalignedAddress"),
-        Kind.PEER_ACCESS_ENABLED: Code(704, "cudaErrorPeerAccessAlreadyEnabled"),
-        Kind.PEER_ACCESS_MISSING: Code(705, "cudaErrorPeerAccessNotEnabled"),
-        Kind.ALREADY_REGISTERED: Code(712, "cudaErrorHostMemoryAlreadyRegistered"),
-        Kind.NOT_REGISTERED: Code(713, "cudaErrorHostMemoryNotRegistered"),
-        Kind.OP_EXECUTE_TIMEOUT: Code(702, "cudaErrorLaunchTimeout"),
-        Kind.CUBE_TIMEOUT: Code(702, "cudaErrorLaunchTimeout"),
-        Kind.LAUNCH_FAILURE: Code(719, "cudaErrorLaunchFailure"),
-        Kind.CUBE_FAILURE: Code(719, "cudaErrorLaunchFailure"),
-        Kind.CAPTURE_BEGUN: Code(401, "cudaErrorIllegalState"),
-        Kind.NOT_CAPTURING: Code(401, "cudaErrorIllegalState"),
-        Kind.CAPTURE_UNSUPPORTED: Code(900, "cudaErrorStreamCaptureUnsupported"),
-        Kind.CAPTURE_INVALIDATED: Code(901, "cudaErrorStreamCaptureInvalidated"),
-        Kind.CAPTURE_MERGE: Code(902, "cudaErrorStreamCaptureMerge"),
-        Kind.CAPTURE_UNMATCHED: Code(903, "cudaErrorStreamCaptureUnmatched"),
-        Kind.CAPTURE_UNJOINED: Code(904, "cudaErrorStreamCaptureUnjoined"),
-        Kind.CAPTURE_ISOLATION: Code(905, "cudaErrorStreamCaptureIsolation"),
-        Kind.CAPTURE_IMPLICIT: Code(906, "cudaErrorStreamCaptureImplicit"),
-        Kind.CAPTURED_EVENT: Code(907, "cudaErrorCapturedEvent"),
-        Kind.CAPTURE_WRONG_THREAD: Code(908, "cudaErrorStreamCaptureWrongThread"),
-        Kind.GRAPH_UPDATE: Code(910, "cudaErrorGraphExecUpdateFailure"),
-        Kind.NOT_PERMITTED: Code(800, "cudaErrorNotPermitted"),
-        Kind.NOT_SUPPORTED: Code(801, "cudaErrorNotSupported"),
-        # CUDA has none of these features, and refuses a call that needs one with 801. The rows make the table whole.
-        Kind.STREAM_SUBSCRIBED: Code(801, "cudaErrorNotSupported"),
-        Kind.NO_SUBSCRIBER: Code(801, "cudaErrorNotSupported"),
-        Kind.NOT_A_SUBSCRIBER: Code(801, "cudaErrorNotSupported"),
-        Kind.REPORT_TIMEOUT: Code(801, "cudaErrorNotSupported"),
-        Kind.OP_WAIT_TIMEOUT: Code(909, "cudaErrorTimeout"),
-        Kind.STREAM_FULL: Code(801, "cudaErrorNotSupported"),
-        Kind.GROUP_STATUS: Code(801, "cudaErrorNotSupported"),
-        Kind.GROUP_INTERRUPTED: Code(801, "cudaErrorNotSupported"),
-        Kind.GROUP_WORK: Code(801, "cudaErrorNotSupported"),
-        Kind.GROUP_UPDATE: Code(801, "cudaErrorNotSupported"),
-        Kind.STREAM_ABORTED: Code(801, "cudaErrorNotSupported"),
-        Kind.HOST_FUNCTION_FAILURE: Code(999, "cudaErrorUnknown"),
-        Kind.DEVICE_LOST: Code(999, "cudaErrorUnknown"),
-        Kind.UNKNOWN: Code(999, "cudaErrorUnknown"),
-    }
-)
-
 CUDA = SyncRules(
     name="cuda",
     default_stream=DefaultStream.LEGACY,
@@ -398,85 +316,10 @@ CUDA = SyncRules(
     unsafe_in_capture=_UNSAFE_UNDER_CUDA,
     collectives=CollectiveRules.NCCL,
     priorities=(0, -5),
-    codes=_CUDA_CODES,
+    codes=CUDA_CODES,
 )
 
 CUDA_PER_THREAD = replace(CUDA, name="cuda_per_thread", default_stream=DefaultStream.PER_THREAD)
-
-# aclError; numbers and names as in CANN's error-code tables.
-_ACL_CODES = MappingProxyType(
-    {
-        Kind.NULL_POINTER: Code(100000, "ACL_ERROR_INVALID_PARAM"),
-        Kind.NOT_INITIALIZED: Code(100001, "ACL_ERROR_UNINITIALIZE"),
-        Kind.ALREADY_INITIALIZED: Code(100002, "ACL_ERROR_REPEAT_INITIALIZE"),
-        Kind.FINALIZED: Code(100037, "ACL_ERROR_REPEAT_FINALIZE"),
-        Kind.INVALID_VALUE: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
-        Kind.INVALID_PITCH: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
-        Kind.INVALID_COPY_DIRECTION: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
-        Kind.INVALID_ADDRESS: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
-        Kind.PEER_ACCESS_ENABLED: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
-        Kind.PEER_ACCESS_MISSING: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
-        Kind.INVALID_LAUNCH: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
-        Kind.COOPERATIVE_TOO_LARGE: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
-        Kind.DEFAULT_STREAM: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
-        Kind.WAIT_WITHOUT_RECORD: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
-        Kind.INVALID_DEVICE: Code(107001, "ACL_ERROR_RT_INVALID_DEVICEID"),
-        Kind.INVALID_CONTEXT: Code(107002, "ACL_ERROR_RT_CONTEXT_NULL"),
-        Kind.FOREIGN_STREAM: Code(107003, "ACL_ERROR_RT_STREAM_CONTEXT"),
-        Kind.NO_TIMING: Code(107006, "ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID"),
-        Kind.NO_TIME_YET: Code(107006, "ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID"),
-        Kind.STREAM_SUBSCRIBED: Code(107011, "ACL_ERROR_RT_STREAM_SUBSCRIBE"),
-        Kind.NOT_A_SUBSCRIBER: Code(107012, "ACL_ERROR_RT_THREAD_SUBSCRIBE"),
-        Kind.NO_SUBSCRIBER: Code(107015, "ACL_ERROR_RT_STREAM_NO_CB_REG"),
-        Kind.INVALID_HANDLE: Code(107017, "ACL_ERROR_RT_INVALID_HANDLE"),
-        Kind.OP_WAIT_TIMEOUT: Code(107020, "ACL_ERROR_RT_TASK_TIMEOUT"),
-        Kind.STREAM_ABORTED: Code(107023, "ACL_ERROR_RT_STREAM_ABORT"),
-        Kind.NOT_SUPPORTED: Code(207000, "ACL_ERROR_RT_FEATURE_NOT_SUPPORT"),
-        Kind.OUT_OF_MEMORY: Code(207001, "ACL_ERROR_RT_MEMORY_ALLOCATION"),
-        Kind.CAPTURE_ISOLATION: Code(107024, "ACL_ERROR_RT_CAPTURE_DEPENDENCY"),
-        Kind.CAPTURE_UNJOINED: Code(107025, "ACL_ERROR_RT_STREAM_UNJOINED"),
-        Kind.CAPTURE_BEGUN: Code(107027, "ACL_ERROR_RT_STREAM_CAPTURED"),
-        Kind.CAPTURED_EVENT: Code(107028, "ACL_ERROR_RT_EVENT_CAPTURED"),
-        Kind.NOT_CAPTURING: Code(107029, "ACL_ERROR_RT_STREAM_NOT_CAPTURED"),
-        Kind.CAPTURE_UNSUPPORTED: Code(107030, "ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT"),
-        Kind.CAPTURE_IMPLICIT: Code(107031, "ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT"),
-        Kind.CAPTURE_MERGE: Code(107032, "ACL_ERROR_RT_STREAM_CAPTURE_CONFLICT"),
-        Kind.GROUP_STATUS: Code(107033, "ACL_ERROR_RT_STREAM_TASK_GROUP_STATUS"),
-        Kind.GROUP_INTERRUPTED: Code(107034, "ACL_ERROR_RT_STREAM_TASK_GROUP_INTR"),
-        Kind.GROUP_WORK: Code(507009, "ACL_ERROR_RT_TASK_TYPE_NOT_SUPPORT"),
-        Kind.GROUP_UPDATE: Code(507000, "ACL_ERROR_RT_INTERNAL_ERROR"),
-        Kind.CAPTURE_UNMATCHED: Code(107036, "ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED"),
-        Kind.CAPTURE_WRONG_THREAD: Code(107038, "ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD"),
-        Kind.CAPTURE_INVALIDATED: Code(507903, "ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED"),
-        Kind.GRAPH_UPDATE: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
-        Kind.NOT_PERMITTED: Code(207006, "ACL_ERROR_RT_NO_PERMISSION"),
-        Kind.NO_EVENT_LEFT: Code(207007, "ACL_ERROR_RT_NO_EVENT_RESOURCE"),
-        Kind.NO_STREAM_LEFT: Code(207008, "ACL_ERROR_RT_NO_STREAM_RESOURCE"),
-        Kind.NO_NOTIFY_LEFT: Code(207009, "ACL_ERROR_RT_NO_NOTIFY_RESOURCE"),
-        Kind.NOT_RECORDED: Code(507000, "ACL_ERROR_RT_INTERNAL_ERROR"),
-        Kind.STREAM_FULL: Code(507002, "ACL_ERROR_RT_STREAM_TASK_FULL"),
-        Kind.NOT_READY: Code(507004, "ACL_ERROR_RT_STREAM_NOT_COMPLETE"),
-        Kind.REPORT_TIMEOUT: Code(507012, "ACL_ERROR_RT_REPORT_TIMEOUT"),
-        Kind.OP_EXECUTE_TIMEOUT: Code(507034, "ACL_ERROR_RT_VECTOR_CORE_TIMEOUT"),
-        Kind.CUBE_TIMEOUT: Code(507014, "ACL_ERROR_RT_AICORE_TIMEOUT"),
-        Kind.LAUNCH_FAILURE: Code(507035, "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION"),
-        Kind.CUBE_FAILURE: Code(507015, "ACL_ERROR_RT_AICORE_EXCEPTION"),
-        Kind.INVALID_COLLECTIVE: Code(1, "HCCL_E_PARA"),
-        Kind.COLLECTIVE_TIMEOUT: Code(507048, "ACL_ERROR_RT_FFTS_PLUS_TIMEOUT"),
-        Kind.REMOTE_FAILURE: Code(507057, "ACL_ERROR_RT_SUSPECT_REMOTE_ERROR"),
-        Kind.STREAM_TIMEOUT: Code(507046, "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT"),
-        Kind.EVENT_TIMEOUT: Code(507047, "ACL_ERROR_RT_EVENT_SYNC_TIMEOUT"),
-        Kind.ASSERTION_FAILED: Code(507035, "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION"),
-        Kind.ILLEGAL_ADDRESS: Code(507053, "ACL_ERROR_RT_DEVICE_MEM_ERROR"),
-        Kind.MISALIGNED_ADDRESS: Code(507053, "ACL_ERROR_RT_DEVICE_MEM_ERROR"),
-        Kind.ECC_ERROR: Code(507054, "ACL_ERROR_RT_HBM_MULTI_BIT_ECC_ERROR"),
-        Kind.DEVICE_LOST: Code(507010, "ACL_ERROR_RT_LOST_HEARTBEAT"),
-        Kind.HOST_FUNCTION_FAILURE: Code(507018, "ACL_ERROR_RT_AICPU_EXCEPTION"),
-        Kind.UNKNOWN: Code(507899, "ACL_ERROR_RT_DRV_INTERNAL_ERROR"),
-        Kind.ALREADY_REGISTERED: Code(507910, "ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED"),
-        Kind.NOT_REGISTERED: Code(507911, "ACL_ERROR_HOST_MEMORY_NOT_REGISTERED"),
-    }
-)
 
 ACL = SyncRules(
     name="acl",
@@ -501,7 +344,7 @@ ACL = SyncRules(
     unsafe_in_capture=frozenset({HostCall.COPIES, HostCall.COPIES_PAGEABLE}),  # documented
     collectives=CollectiveRules.HCCL,
     priorities=(7, 0),
-    codes=_ACL_CODES,
+    codes=ACL_CODES,
 )
 
 RULES: Mapping[str, SyncRules] = MappingProxyType({rules.name: rules for rules in (CUDA, CUDA_PER_THREAD, ACL)})

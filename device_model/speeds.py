@@ -4,8 +4,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from device_model.curves import Curve
 from device_model.errors import printable
-from device_model.profile import Curve, DeviceProfile
+from device_model.profile import DeviceProfile
 
 COPIES = ("h2d", "d2h", "d2d")
 _CHANGE = re.compile(r"(\w+)=(\d+(?:\.\d*)?|\.\d+)x")

@@ -2,9 +2,9 @@
 
 from contextlib import contextmanager
 
+from acl_py.running import build
 from acl_py.runtime.blocking import BlockingBridge, take_part
 from acl_py.runtime.scopes import scope_var
-from acl_py.simulation import build
 
 
 @contextmanager

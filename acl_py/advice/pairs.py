@@ -20,7 +20,7 @@ from typing import NamedTuple
 from acl_py.calls import acts
 from acl_py.causes.captured import Captured
 from acl_py.causes.relation import At, Node, Relation
-from acl_py.order.order import Clock
+from acl_py.order.clocks import Clock
 from acl_py.trace.rows.columns import call_columns
 from acl_py.trace.rows.timeline import Extent, Operation, Ref, Timeline
 from acl_py.verbs.memory import HostRegister

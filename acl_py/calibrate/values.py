@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from device_model.profile import Curve, DeviceProfile
+from device_model.curves import Curve
+from device_model.profile import DeviceProfile
 
 _WRITTEN = re.compile(r"(\w+)\.(\w+)(?:\[([\d, ]+)\])?")
 

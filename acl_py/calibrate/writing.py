@@ -8,8 +8,9 @@ from typing import Any
 
 from acl_py.calibrate.calibration import Calibration, Found
 from acl_py.calibrate.values import Value
+from device_model.curves import Curve
 from device_model.overlay import OF_HOST
-from device_model.profile import Curve, DeviceProfile
+from device_model.profile import DeviceProfile
 
 
 def overlay_text(calibration: Calibration, heading: str) -> str:

@@ -21,7 +21,8 @@ from device_model.work import Label
 
 FAULTS = "HostPageFaults"  # what an access of the host is called that had to wait for pages of managed memory
 _VERBS = "acl_py.verbs"
-VERBLESS = frozenset({"block_kernels", "core_kernels", "ptx_compiler", "ptx_kernels"})  # and slow to load
+# They have no verbs, and are slow to load.
+VERBLESS = frozenset({"block_kernels", "core_kernels", "ptx_compiler", "ptx_kernels", "ptx_modules"})
 _F = TypeVar("_F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 

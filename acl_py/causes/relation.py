@@ -18,7 +18,9 @@ from acl_py.calls.acts import Act
 from acl_py.causes.between import Between, Deed
 from acl_py.causes.recorded_things import Things
 from acl_py.causes.walk import BETWEEN, CALL, GRANTED, OP, WAKING, Rows
-from acl_py.order.order import BEGINNING, Clock, Host, Line, Order, Past, Point, joined
+from acl_py.order.actors import Host, Line
+from acl_py.order.clocks import BEGINNING, Clock, Past, Point, joined
+from acl_py.order.order import Order
 from acl_py.order.relate import Relate
 from acl_py.order.signals import Signals
 from acl_py.order.things import RecordedStream

@@ -12,7 +12,8 @@ from rich.table import Column, Table
 from acl_py.cli.common import Overlay, console, profile_of
 from acl_py.trace.views.shown import shown_for_all
 from device_model import profile as profiles
-from device_model.profile import Curve, DeviceProfile
+from device_model.curves import Curve
+from device_model.profile import DeviceProfile
 
 # The columns of the list: heading, dotted name of the value, divisor. All columns together fit 80 characters.
 _MAIN: dict[str, tuple[str, float]] = {

@@ -15,7 +15,7 @@ from acl_py.explain.cases import Case, EditError, with_fields
 from acl_py.explain.edits import scaled
 from acl_py.programs.format import Step
 from acl_py.trace.rows.timeline import Operation, Timeline
-from device_model.profile import Curve
+from device_model.curves import Curve
 
 NOTE = (
     "how the late rank could do its work faster; its kernels, copies, or host's work are as much shorter as it was late"

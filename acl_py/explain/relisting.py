@@ -28,7 +28,8 @@ from acl_py.calls.acts import (
 )  # fmt: skip
 from acl_py.calls.steps import GRAPH_OPS, Name
 from acl_py.explain.cases import Case, EditError, in_stream, made_like, with_fields
-from acl_py.order.order import Clock, Order, Point
+from acl_py.order.clocks import Clock, Point
+from acl_py.order.order import Order
 from acl_py.order.things import RecordedContext, RecordedStream
 from acl_py.programs.format import Step
 from device_model.rules import Destroy, Release

@@ -21,7 +21,7 @@ from acl_py.parts import SanitizerPart, parts_of
 from acl_py.programs.format import STEP, ProgramError
 from acl_py.programs.replay import Replay, replay
 from acl_py.recorded import not_known
-from acl_py.recorded.translations import PAGEABLE
+from acl_py.recorded.names import PAGEABLE
 from acl_py.sanitizer.watch import watching
 from acl_py.trace.rows.timeline import Operation, Timeline
 from acl_py.trace.rows.windows import worked

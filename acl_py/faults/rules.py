@@ -137,8 +137,7 @@ def lose_device(device: Integer | None = None, **where: Any) -> Fault:
 
         def lose(_: object) -> None:
             rule.count()
-            if runtime.hooks.fault is not None:
-                runtime.hooks.fault(rule, f"device {number}", runtime.scheduler.now)
+            _tell_struck(runtime, rule, f"device {number}", runtime.scheduler.now)
             runtime.faults.lose(rule, lost)
 
         if since_ns <= runtime.scheduler.now:
@@ -174,8 +173,7 @@ def out_of_memory(*, beyond: Integer | None = None, **where: Any) -> Fault:
 
         def refused(maker: str) -> str:
             rule.count()
-            if runtime.hooks.fault is not None:
-                runtime.hooks.fault(rule, maker, runtime.host_ns)
+            _tell_struck(runtime, rule, maker, runtime.host_ns)
             return f"no more than {size_text(most)} in all, injected by {rule!r}"
 
         return rule, runtime.memory.limit(Limit(most, refused))
@@ -213,11 +211,7 @@ def slow(engine: str, factor: float, *, since_us: float = 0, until_us: float | N
 
     def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
         rule = Rule(Verdict.SLOW, text, made, op="kernel", factor=factor, **bounds)
-
-        def strike(at_ns: int) -> None:
-            if runtime.hooks.fault is not None:
-                runtime.hooks.fault(rule, engine, at_ns)
-
+        strike = partial(_tell_struck, runtime, rule, engine)
         attribute, names = _ENGINES[engine]
         curves: list[tuple[object, str, SlowCurve]] = []
         for device in runtime.devices:
@@ -277,8 +271,7 @@ def slow_link(
 
         def strike() -> None:
             rule.count()
-            if runtime.hooks.fault is not None:
-                runtime.hooks.fault(rule, f"links of device {named[0]}", scheduler.now)
+            _tell_struck(runtime, rule, f"links of device {named[0]}", scheduler.now)
 
         slow = Slowness(partial(links.spec.is_at, named[0], named[1] if len(named) > 1 else None), factor, strike)
         if rule.is_in_time(scheduler.now):
@@ -307,6 +300,12 @@ MAKERS: Mapping[str, Callable[..., Fault]] = MappingProxyType(
 )
 
 
+def _tell_struck(runtime: Runtime, rule: Rule, what: str, at_ns: int) -> None:
+    """Tell the observers that *rule* has struck *what*."""
+    if runtime.hooks.fault is not None:
+        runtime.hooks.fault(rule, what, at_ns)
+
+
 def _fault(
     name: str, verdict: Verdict, where: Mapping[str, Any], said: Mapping[str, Any] = _NOTHING, **more: Any
 ) -> Fault:
@@ -324,8 +323,11 @@ def _fault(
     for key in ("nth", "every"):
         if key in where and (not is_integer(where[key]) or where[key] < 1):
             raise FaultError(f"{text}: {key} must be a whole number, 1 or more, not {where[key]!r}")
+    for key in ("name", "stream"):
+        if where.get(key) is not None and not isinstance(where[key], str):
+            raise FaultError(f"{text}: {key} must be a text, such as 'copy*', not {where[key]!r}")
     chance = where.get("chance")
-    if chance is not None and not 0 <= chance <= 1:
+    if chance is not None and not (isinstance(chance, int | float) and 0 <= chance <= 1):
         raise FaultError(f"{text}: chance must lie between 0 and 1, not {chance!r}")
     plain = {key: where[key] for key in ("call", "op", "name", "stream", "nth", "every") if key in where}
     check_pattern(text, plain)

@@ -10,6 +10,8 @@ from acl_py.faults.checks import OPS, FaultError
 from acl_py.faults.force import Fault
 from acl_py.faults.rules import MAKERS
 
+_TEXTS = ("call", "op", "name", "stream")  # arguments that are no numbers, also if they look so
+
 
 def parse(text: str, made: object = "the command line") -> Fault:
     """Return the rule that *text* describes: a function of this module and its arguments, `fail call=Malloc nth=3`.
@@ -30,7 +32,7 @@ def parse(text: str, made: object = "the command line") -> Fault:
         name, equals, value = word.partition("=")
         if not equals or not name.isidentifier():
             raise FaultError(f"{text!r}: {word!r} must be name=value, as in nth=3")
-        arguments[name] = _value(value)
+        arguments[name] = value if name in _TEXTS else _value(value)
     try:
         return replace(MAKERS[words[0]](**arguments), made=made)
     except TypeError as error:

@@ -8,7 +8,9 @@ node is behind all that they may do.
 from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-from acl_py.order.order import Host, Line, Order, Point
+from acl_py.order.actors import Host, Line
+from acl_py.order.clocks import Point
+from acl_py.order.order import Order
 from device_model.events import Event
 from device_model.graphs.executable import Executable, Launch
 from device_model.graphs.graph import Node, NodeKind

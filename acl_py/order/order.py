@@ -1,268 +1,23 @@
 """The relation: what is certain to be over before what, whatever the times are.
 
-An *actor* is what does one thing after the other: a stream, or a host (a task, a thread). Each thing that it does is an
-*epoch*: the number of the actor, and a count. A *clock* says how far each actor has come: epoch (a, n) is over for
-everybody whose clock has at least n for a. Clocks are never changed, so anybody can keep one.
-
-    stream     has a count, and the past of its next operation: events that it waits for, work of other streams
-    host       has a count of its own accesses, and the past that it knows to be over
-    operation  waits for what its stream waits for, and comes after what the host knew when it queued it
-
-Most operations are never compared with another one. So a wait makes no clock: it makes a `Past`, which has what the
-wait adds, and computes its clock when somebody asks for it. An actor that knows an epoch knows all that came before
-that epoch. So one comparison tells whether a part of a past adds anything.
+Streams and hosts are its actors (actors.py), and clocks say how far each of them has come (clocks.py). An operation
+waits for what its stream waits for, and comes after what the host knew when it queued it.
 
 While there is one host, streams need not keep what it knows: it queues each of their operations itself, and it forgets
 nothing.
 
-Some waits are not plain. What they are behind depends on which set of a signal they see (signals.py), or shows when a
-host calls the callback that blocks a stream. Or no promise says that the call waits, as with Free under CUDA's rules,
-or a call that finds its queue full. A clock has such waits under numbers of their own, and `Order.closure` says what is
-over with them. So there are two relations: the first has what the vendor promises, the second also has what hosts have
-waited for without a promise.
+`Order.closure` says what is over with a wait that is not plain. There are two relations: the first has what the vendor
+promises, the second also has what hosts have waited for without a promise.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from typing import Any, NamedTuple, Protocol
 
+from acl_py.order.actors import CallbackWait, Context, Host, Line, Rule, Stream, Wait
+from acl_py.order.clocks import BEGINNING, NOTHING, Clock, Past, PlainPoint, Point, joined, raised_to
 
-class Context(Protocol):
-    """What the relation asks of a context."""
-
-    @property
-    def destroyed(self) -> object:
-        """The line that destroyed it; None if it is alive."""
-
-    @property
-    def device(self) -> object:
-        """Its device."""
-
-    @property
-    def legacy(self) -> "Stream | None":
-        """Its legacy stream, if it has one."""
-
-
-class Stream(Protocol):
-    """What the relation asks of a stream."""
-
-    @property
-    def context(self) -> Context:
-        """Its context."""
-
-    @property
-    def is_blocking(self) -> bool:
-        """Whether it is under the default-stream rule, and is not the legacy stream."""
-
-    @property
-    def bound(self) -> object:
-        """Not None if hosts do not wait for it."""
-
-
-Clock = dict[int, int]  # the count of each actor, by its number
-
-NOTHING: Clock = {}
-_new = tuple.__new__
-_DEPTH = 64  # waits that a past is computed from at most
 _KEPT = 256  # waits of one actor that are not plain; older ones count as the oldest of these
-
-
-class Past:
-    """All that is over before an epoch: what is in *base*, and an epoch of another *actor* with the past of that one.
-
-    It refers to earlier pasts until its clock is computed. That is when somebody asks for it, or when it stands on
-    `_DEPTH` others: so what a long program keeps does not grow.
-    """
-
-    __slots__ = ("_actor", "_base", "_before", "_clock", "_depth", "_epoch")
-
-    _clock: Clock | None
-    _base: "Past"
-    _actor: int
-    _epoch: int
-    _before: "Past"
-    _depth: int
-
-    def after(self, actor: int, epoch: int, before: "Past") -> "Past":
-        """Return this past with *epoch* of *actor*, whose past is *before*; itself if one look tells that it has it."""
-        base = self
-        if self._clock is not None:
-            if self._clock.get(actor, 0) >= epoch:
-                return self
-        elif self._actor == actor:
-            if self._epoch >= epoch:
-                return self
-            base = self._base  # the later epoch says all that the earlier one does
-        past = _new_past(Past)
-        past._clock = None
-        past._base = base
-        past._actor = actor
-        past._epoch = epoch
-        past._before = before
-        past._depth = depth = (base._depth if base._depth > before._depth else before._depth) + 1
-        if depth > _DEPTH:
-            past._compute()
-        return past
-
-    @staticmethod
-    def of(clock: Clock) -> "Past":
-        """Return the past that *clock* has."""
-        past = _new_past(Past)
-        past._keep(clock)
-        return past
-
-    @property
-    def clock(self) -> Clock:
-        """How far each actor has come in it."""
-        return self._compute() if self._clock is None else self._clock
-
-    def raise_clock(self, clock: Clock) -> None:
-        """Raise *clock*, which is the caller's own, to this past. A part that *clock* has is not looked into."""
-        todo = [self]
-        while todo:
-            past = todo.pop()
-            while past._clock is None:
-                if clock.get(past._actor, 0) < past._epoch:
-                    clock[past._actor] = past._epoch
-                    todo.append(past._before)
-                past = past._base
-            for actor, reached in past._clock.items():
-                if clock.get(actor, 0) < reached:
-                    clock[actor] = reached
-
-    def _compute(self) -> Clock:
-        clock: Clock = {}
-        self.raise_clock(clock)
-        self._keep(clock)
-        return clock
-
-    def _keep(self, clock: Clock) -> None:
-        self._clock = clock
-        self._actor = self._epoch = self._depth = 0
-        self._base = self._before = self
-
-
-_new_past = Past.__new__
-BEGINNING = Past.of(NOTHING)
-
-
-class Point(NamedTuple):
-    """An epoch, and its past. The hot path has plain tuples of the same fields, which take a tenth of the time to
-    make.
-    """
-
-    actor: int
-    epoch: int
-    past: Past
-
-    @property
-    def clock(self) -> Clock:
-        """The clock of its past."""
-        return self.past.clock
-
-
-PlainPoint = tuple[int, int, Past]  # the fields of a Point
-
-
-class Wait:
-    """A wait that is not plain. *past* is what is over with it and earlier ones of its actor, as far as is known."""
-
-    __slots__ = ("epoch", "number", "past", "promised")
-
-    def __init__(self, number: int, epoch: int, past: Clock, *, promised: bool) -> None:
-        self.number = number
-        self.epoch = epoch
-        self.past = past
-        self.promised = promised
-
-
-class CallbackWait(Wait):
-    """The wait of a stream for a callback that blocks it. It is open until a host has called the callback."""
-
-    __slots__ = ("is_open",)
-
-    def __init__(self, number: int, epoch: int, past: Clock) -> None:
-        super().__init__(number, epoch, past, promised=True)
-        self.is_open = True
-
-
-class Line:
-    """A stream as an actor; it outlives its stream until a host knows all of its work."""
-
-    __slots__ = ("callbacks", "count", "footprints", "hosts", "number", "past", "ready", "round", "rule", "waits")
-
-    def __init__(self, number: int, count: int, rule: "Rule | None") -> None:
-        self.number = number
-        self.count = count
-        self.past = BEGINNING
-        self.rule = rule  # of the default stream, if this one takes part in it
-        self.round = -1  # the last round of the rule in which it got work
-        # The version of the host that `Order.make_ready` would find nothing to do for; -1: of none.
-        self.ready = -1
-        self.footprints: dict[object, Any] = {}  # of the sanitizer: the latest one from each line of the program
-        self.hosts: dict[int, int] = {}  # which version of each host's knowledge it has
-        self.waits = 0  # the number of its waits for signals; 0 if it has none
-        self.callbacks = 0  # the number of its waits for callbacks; 0 if it has none
-
-    def point(self) -> Point:
-        """Return all that it was given so far."""
-        return _new(Point, (self.number, self.count, self.past))
-
-    def join(self, points: Iterable[PlainPoint]) -> None:
-        """Put the next work of this line behind *points*."""
-        for point in points:
-            self.follow(point)
-
-    def follow(self, point: PlainPoint) -> None:
-        """Put the next work of this line behind *point*."""
-        actor, epoch, before = point
-        if actor != self.number:
-            past = self.past.after(actor, epoch, before)
-            if past is not self.past:
-                self.past = past
-                self.count += 1
-
-
-class Rule:
-    """The default-stream rule of one context.
-
-    A round lasts from one use of the legacy stream to the next. `barrier` is the use with which it began, and `lines`
-    are the blocking streams that got work since.
-    """
-
-    __slots__ = ("barrier", "legacy", "lines", "round")
-
-    def __init__(self, legacy: Stream) -> None:
-        self.legacy = legacy
-        self.round = 0
-        self.barrier: tuple[Point, ...] = ()
-        self.lines: dict[Line, None] = {}
-
-    def begin(self, barrier: Point) -> None:
-        """Begin a round: what blocking streams are given from now on is behind *barrier*."""
-        self.barrier = (barrier,)
-        self.round += 1
-        for line in self.lines:
-            line.ready = -1
-
-
-class Host:
-    """A task or a thread as an actor."""
-
-    __slots__ = ("count", "name", "number", "past", "version", "waits")
-
-    def __init__(self, number: int, version: int) -> None:
-        self.name = ""  # as findings call it
-        self.number = number
-        self.count = 0
-        self.past = BEGINNING
-        self.version = version  # changes with its count and its past
-        self.waits = 0  # the number of its waits that nothing promises; 0 if it has none
-
-    def point(self) -> Point:
-        """Return all that it knows, and all that it has done itself."""
-        return Point(self.number, self.count, self.past)
 
 
 class Order:
@@ -396,7 +151,7 @@ class Order:
             line.hosts[host.number] = host.version
             line.join((host.point(),))
 
-    def make_ready_for_signal(self, stream: "Stream", host: Host) -> Line:
+    def make_ready_for_signal(self, stream: Stream, host: Host) -> Line:
         """Do what `make_ready` does, for a set, a clear or a wait of a signal. Other waits may be behind it: so what
         *host* knows goes into its past, also if there is one host.
         """
@@ -443,7 +198,7 @@ class Order:
     def learn(self, host: Host, points: Iterable[Point]) -> bool:
         """Let *host* know that *points* are over; return whether that is news."""
         known = host.past.clock
-        joined = _joined(known, host.number, points)
+        joined = raised_to(known, host.number, points)
         if joined is known:
             return False
         host.past = Past.of(joined)
@@ -461,7 +216,7 @@ class Order:
         news = [point for point in points if host.past.clock.get(point.actor, 0) < point.epoch]
         if news:
             earlier = self.waits[host.waits][-1].past if host.waits else NOTHING
-            past = _joined(earlier, host.number, news)
+            past = raised_to(earlier, host.number, news)
             if past is not earlier:
                 if not host.waits:
                     host.waits = next(self._numbers)
@@ -542,25 +297,3 @@ class Order:
         host.count += 1
         host.version = next(self._versions)
         return host.count
-
-
-def _joined(clock: Clock, own: int, points: Iterable[PlainPoint]) -> Clock:
-    """Return *clock*, of the actor with the number *own*, raised to *points*; the same object if they add nothing."""
-    raised: Clock | None = None
-    for actor, reached, before in points:
-        known = clock if raised is None else raised
-        if actor == own or known.get(actor, 0) >= reached:
-            continue
-        if raised is None:
-            raised = dict(clock)
-        raised[actor] = reached
-        before.raise_clock(raised)
-    if raised is None:
-        return clock
-    raised.pop(own, None)
-    return raised
-
-
-def joined(one: Clock, other: Clock) -> Clock:
-    """Return the later of two clocks."""
-    return {actor: max(one.get(actor, 0), other.get(actor, 0)) for actor in (*one, *other)}

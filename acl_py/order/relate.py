@@ -16,8 +16,10 @@ from typing import Any, Protocol, assert_never
 
 from acl_py.calls import acts
 from acl_py.calls.acts import Act, Word
+from acl_py.order.actors import CallbackWait, Context, Host, Line, Stream
+from acl_py.order.clocks import PlainPoint, Point
 from acl_py.order.meetings import Communicator, Meetings
-from acl_py.order.order import CallbackWait, Context, Host, Line, Order, PlainPoint, Point, Stream
+from acl_py.order.order import Order
 from acl_py.order.signals import Signals
 from acl_py.order.things import RecordedContext, RecordedEvent, RecordedStream
 from device_model import contexts, events, streams

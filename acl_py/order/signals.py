@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from acl_py.order.order import NOTHING, Clock, Line, Order, Point, Wait, joined
+from acl_py.order.actors import Line, Wait
+from acl_py.order.clocks import NOTHING, Clock, Point, joined
+from acl_py.order.order import Order
 from device_model.events import Event
 from device_model.signals import Notify
 

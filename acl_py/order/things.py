@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from acl_py.order.order import PlainPoint
+from acl_py.order.clocks import PlainPoint
 from device_model.rules import EventClass
 
 

@@ -13,7 +13,8 @@ from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.kernels import Cost, InOut, KernelFunction, Launchable, kernel
 from device_model.completions import Nanoseconds
-from device_model.work import CoreKernel, Extent, Kernel, Label, Occupation, Work
+from device_model.core_kernels import CoreKernel, Occupation
+from device_model.work import Extent, Kernel, Label, Work
 
 FAULT_US = 151_000.0  # from a bad address to the error (measured: sticky_error, the wait after the poke)
 

@@ -14,10 +14,11 @@ from acl_py.calls.fields import device_of_primary
 from acl_py.errors import AclError, Kind
 from acl_py.programs.format import Program, ProgramError
 from acl_py.programs.tasks import Tasks
-from acl_py.recorded.translations import NUMBERED
+from acl_py.recorded.names import NUMBERED
 from acl_py.runtime.runtime import Runtime
-from acl_py.verbs import signals, streams
+from acl_py.verbs import signals
 from acl_py.verbs.managed import make_managed
+from acl_py.verbs.streams import LEGACY_STREAM, PER_THREAD_STREAM
 from device_model import handles
 from device_model.completions import NOTHING
 from device_model.contexts import Context
@@ -45,12 +46,12 @@ class Objects:
         self.memory: defaultdict[str, Memory] = defaultdict(int)
         has_legacy = runtime.device(0).primary.legacy is not None
         # The stream that programs call "legacy".
-        default = streams.LEGACY_STREAM if has_legacy else None
+        default = LEGACY_STREAM if has_legacy else None
         self.streams: defaultdict[Hashable, Any] = defaultdict(lambda: default)
         self.events: dict[str, handles.Event] = {}
         self.notifies: dict[str, signals.Notify] = {}
         self.contexts: dict[str, Context] = {}  # that the program has made
-        self.streams["per_thread"] = streams.PER_THREAD_STREAM
+        self.streams["per_thread"] = PER_THREAD_STREAM
         self._tasks = tasks
         self._pageable_bytes = 0
         self._make_declared()

@@ -26,13 +26,15 @@ from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import site_of
 from acl_py.trace.views.shown import shown
-from acl_py.verbs import callbacks, copies, devices, events, fills, host, managed, signals, streams
+from acl_py.verbs import callbacks, copies, devices, events, fills, host, managed, pools, records, signals, streams
 from acl_py.verbs.kernels import Array, Cost, LaunchKernel
+from acl_py.verbs.waits import Status, limit_of
 from device_model.completions import Completion
+from device_model.core_kernels import Occupation
 from device_model.memory import Allocation, Buffer, Space
 from device_model.scheduler import nanoseconds
 from device_model.streams import Stream
-from device_model.work import Label, Lane, Occupation
+from device_model.work import Label, Lane
 
 # The script reads or writes its own memory (measured: graphs host_read and host_write, 0.8 to 1.4 us).
 HOST_ACCESS_NS = 900
@@ -181,14 +183,14 @@ class Operations(Objects):
         return await copies.MemcpyAsync(dst_addr, bytes, src_addr, bytes, kind, self.streams[stream])
 
     async def record(self, event: str, stream: str, external: bool) -> Completion:
-        return await events.RecordEvent(self.made(self.events, event), self.streams[stream], external=external)
+        return await records.RecordEvent(self.made(self.events, event), self.streams[stream], external=external)
 
     async def wait(self, event: str, stream: str, external: bool) -> None:
-        await streams.StreamWaitEvent(self.streams[stream], self.made(self.events, event), external=external)
+        await records.StreamWaitEvent(self.streams[stream], self.made(self.events, event), external=external)
 
     async def sync_stream(self, stream: str, limit_ms: int | None, name: str | None) -> None:
         if name is not None:
-            limit = streams.limit_of(self.runtime, -1 if limit_ms is None else limit_ms, Kind.STREAM_TIMEOUT)
+            limit = limit_of(self.runtime, -1 if limit_ms is None else limit_ms, Kind.STREAM_TIMEOUT)
             await streams.synchronize(begin("SynchronizeStream"), model_name(name), self.streams[stream], limit)
         elif limit_ms is None:
             await streams.SynchronizeStream(self.streams[stream])
@@ -211,20 +213,20 @@ class Operations(Objects):
         if of in self.queued:  # its call may have failed
             await self.queued[of]
 
-    async def query_stream(self, stream: str, **repeated: Any) -> streams.Status:
+    async def query_stream(self, stream: str, **repeated: Any) -> Status:
         return await self._query(lambda: streams.StreamQuery(self.streams[stream]), **repeated)
 
-    async def query_event(self, event: str, **repeated: Any) -> streams.Status:
+    async def query_event(self, event: str, **repeated: Any) -> Status:
         return await self._query(lambda: events.QueryEventStatus(self.made(self.events, event)), **repeated)
 
-    async def query_waits(self, event: str, **repeated: Any) -> streams.Status:
+    async def query_waits(self, event: str, **repeated: Any) -> Status:
         return await self._query(lambda: events.QueryEventWaitStatus(self.made(self.events, event)), **repeated)
 
     async def _query(
-        self, query: Callable[[], Coroutine[Any, Any, streams.Status]], until: bool, work_us: float, sleep_us: float
-    ) -> streams.Status:
+        self, query: Callable[[], Coroutine[Any, Any, Status]], until: bool, work_us: float, sleep_us: float
+    ) -> Status:
         """Make a query, or repeat it *until* the answer is "complete"; between two queries the host works or sleeps."""
-        while (answer := await query()) is streams.Status.NOT_READY and until:
+        while (answer := await query()) is Status.NOT_READY and until:
             if work_us:
                 await host.HostWork(work_us)
             if sleep_us:
@@ -266,13 +268,13 @@ class Operations(Objects):
         self.memory[name] = await mem.HostRegister(memory, bytes, name=given_name(name))
 
     async def malloc_async(self, name: str, bytes: int, stream: str) -> int:  # noqa: A002
-        buffer = self.memory[name] = await mem.MallocAsync(bytes, self.streams[stream], name=given_name(name))
+        buffer = self.memory[name] = await pools.MallocAsync(bytes, self.streams[stream], name=given_name(name))
         if self._pool_base is None:
             self._pool_base = buffer.address
         return buffer.address - self._pool_base
 
     async def free_async(self, name: str, stream: str) -> None:
-        await mem.FreeAsync(self.memory[name], self.streams[stream])
+        await pools.FreeAsync(self.memory[name], self.streams[stream])
 
     async def create_stream(self, name: str, flags: str, priority: int) -> None:
         nonblocking = flags == "nonblocking"

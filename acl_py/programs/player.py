@@ -26,7 +26,8 @@ from acl_py.runtime.blocking import finish
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, last_error
 from acl_py.trace import Operation, Trace
-from acl_py.verbs import devices, streams
+from acl_py.verbs import devices
+from acl_py.verbs.waits import Status
 from device_model.completions import Completion
 from device_model.graphs.graph import Node
 from device_model.graphs.groups import NewWork
@@ -126,7 +127,7 @@ class Player:
         exit_ns = runtime.host_ns
         if step.thread is not None:
             runtime.pay(HANDOFF_NS)
-        if answer is streams.Status.NOT_READY:
+        if answer is Status.NOT_READY:
             ret = self.not_ready
         elif isinstance(answer, Code):
             ret = int(answer)

@@ -19,9 +19,9 @@ from acl_py.findings import Finding, Findings, Kind
 from acl_py.options import Options
 from acl_py.programs.format import Program, Step
 from acl_py.programs.player import Played, Player
+from acl_py.running import build
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
-from acl_py.simulation import build
 from device_model import memory as model
 from device_model.engines.workers import Workers
 from device_model.errors import printable

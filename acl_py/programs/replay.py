@@ -13,11 +13,11 @@ from acl_py.options import Options
 from acl_py.programs.format import Program
 from acl_py.programs.operations import Code
 from acl_py.programs.player import Played, Player
+from acl_py.running import build
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.schedules import Effects, effects_of
-from acl_py.simulation import build
 from acl_py.trace import Trace
-from acl_py.verbs.streams import Status
+from acl_py.verbs.waits import Status
 from device_model.completions import Completion
 from device_model.engines.workers import Workers
 from device_model.memory.pages import HOST, PAGE, Pages

@@ -15,7 +15,8 @@ from pathlib import Path
 from acl_py.calls.acts import CallbackBegan
 from acl_py.recorded.acts import acts_of, note_acts
 from acl_py.recorded.host_order import Item, order_of
-from acl_py.recorded.translations import Fields, Translator, unique
+from acl_py.recorded.names import Fields, unique
+from acl_py.recorded.translations import Translator
 from acl_py.trace.rows.columns import call_columns
 from acl_py.trace.rows.timeline import OWN_HOSTS, Timeline
 from acl_py.whole_files import write_text
@@ -46,7 +47,7 @@ def program(timeline: Timeline, name: str = "recorded") -> Fields:
     head = {"id": name, "device": timeline.device, "rules": timeline.rules, "gap_us": 0}
     if timeline.overlay:
         head["overlay"] = timeline.overlay
-    return head | {"notes": list(translator.notes)} | translator.used() | {"steps": steps}
+    return head | {"notes": list(translator.notes)} | translator.names.used() | {"steps": steps}
 
 
 def notes_of(timeline: Timeline) -> list[str]:

@@ -19,7 +19,8 @@ from acl_py.calls.acts import (
     Synchronised,
 )  # fmt: skip
 from acl_py.calls.table import all_verbs
-from acl_py.recorded.translations import AWAIT, Fields, Translator, asleep, asleep_since, at_work, in_us, site_of
+from acl_py.recorded.names import Fields
+from acl_py.recorded.translations import AWAIT, Translator, asleep, asleep_since, at_work, in_us, site_of
 from acl_py.trace.rows.columns import CallKind, Columns, Ints, call_columns, op_columns
 from acl_py.trace.rows.timeline import Access, Call, Timeline
 

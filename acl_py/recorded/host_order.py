@@ -11,7 +11,8 @@ from heapq import heappop, heappush
 from itertools import pairwise
 
 from acl_py.recorded.acts import Act
-from acl_py.recorded.translations import GIVE_WAY, Fields, asleep
+from acl_py.recorded.names import Fields
+from acl_py.recorded.translations import GIVE_WAY, asleep
 
 _LAST = 1 << 62  # behind all staged copies
 

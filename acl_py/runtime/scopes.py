@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from acl_py.errors import AclError, Kind
 from device_model.contexts import Context
-from device_model.rules import CUDA, Code
+from device_model.error_codes import Code
+from device_model.rules import CUDA
 from device_model.streams import Stream
 
 if TYPE_CHECKING:

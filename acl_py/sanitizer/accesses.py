@@ -12,8 +12,9 @@ from typing import NamedTuple, TypeGuard
 from acl_py.ranges import ByteRanges
 from acl_py.sanitizer.pairs import Pairs, ranges_in
 from acl_py.sanitizer.shadow import Cell, Footprint, HostAccess, PlainUse, Shadow, Use, Uses
+from device_model.core_kernels import CoreKernel
 from device_model.memory import Allocation
-from device_model.work import CoreKernel, Kernel, PitchedCopy, Work
+from device_model.work import Kernel, PitchedCopy, Work
 
 _FEW = 8  # ranges of an access of the host that are kept one by one
 

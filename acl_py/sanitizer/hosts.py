@@ -23,7 +23,9 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from acl_py.callers import Callers, Role, current_caller, task_of
-from acl_py.order.order import Host, Order, Point
+from acl_py.order.actors import Host
+from acl_py.order.clocks import Point
+from acl_py.order.order import Order
 from acl_py.sanitizer import handovers
 from acl_py.sanitizer.handovers import WatchedFuture, WatchedTask, hands_on, watchers
 from acl_py.sites import is_foreign, task_types

@@ -5,16 +5,19 @@ A node is compared when it is launched; those in the body of a conditional node,
 
 from collections.abc import Sequence
 
+from acl_py.order.actors import Host, Line
+from acl_py.order.clocks import Past
 from acl_py.order.launches import Launches, Related
-from acl_py.order.order import Host, Line, Order, Past
+from acl_py.order.order import Order
 from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.shadow import LifeCall, Use
 from device_model.completions import Completion, Nanoseconds
+from device_model.core_kernels import CoreKernel
 from device_model.graphs.executable import Decision, Run
 from device_model.graphs.graph import Node, NodeKind
 from device_model.memory import Allocation
 from device_model.ops import Op
-from device_model.work import CoreKernel, HostFunction
+from device_model.work import HostFunction
 
 _LIVES = {NodeKind.ALLOCATE: LifeCall("MallocAsync"), NodeKind.FREE: LifeCall("FreeAsync")}
 

@@ -16,9 +16,10 @@ from acl_py.ranges import Ranges, union
 from acl_py.sanitizer.check import Stacks
 from acl_py.sanitizer.finding_texts import access_of, buffer_text, edge_of, end_later, subject_of
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
+from device_model.core_kernels import CoreKernel
 from device_model.errors import listed
 from device_model.memory import Allocation
-from device_model.work import CoreKernel, Extent, Work
+from device_model.work import Extent, Work
 
 if TYPE_CHECKING:
     from device_model.aicore.core.program import Flow

@@ -15,7 +15,9 @@ from acl_py.callers import Caller, current_caller, task_of
 from acl_py.calls import acts
 from acl_py.calls.acts import Act, Word
 from acl_py.findings import Access, Finding, Findings, Kind, access_at
-from acl_py.order.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Past, Point, joined
+from acl_py.order.actors import CallbackWait, Host, Line
+from acl_py.order.clocks import BEGINNING, Clock, Past, Point, joined
+from acl_py.order.order import Order
 from acl_py.order.relate import Relate
 from acl_py.order.signals import Signals
 from acl_py.ranges import Ranges
@@ -29,6 +31,7 @@ from acl_py.sanitizer.pairs import Pairs
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
 from acl_py.sites import called_function
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
+from device_model.core_kernels import CoreKernel
 from device_model.events import Event, FlagEvent
 from device_model.graphs.executable import Decision, Run
 from device_model.memory import Allocation
@@ -36,7 +39,7 @@ from device_model.ops import Op
 from device_model.queues import Place
 from device_model.steps import Step, StepKind, Turn
 from device_model.streams import Stream, UnorderedStream
-from device_model.work import H2H, Copy, CoreKernel, HostFunction, Work
+from device_model.work import H2H, Copy, HostFunction, Work
 
 if TYPE_CHECKING:
     from device_model.observe import Subject

@@ -28,17 +28,18 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from acl_py.order.order import Point
+from acl_py.order.clocks import Point
 from acl_py.sanitizer.shadow import Use
 from acl_py.sanitizer.tearing import CalledEffect, PartialEffect, every_byte, every_other_block
 from device_model.completions import Completion
+from device_model.core_kernels import CoreKernel
 from device_model.engines.workers import Workers, note_failure, overlap, perform, share
 from device_model.errors import DeviceError
 from device_model.memory import Allocation, Space
 from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.scheduler import Scheduler
-from device_model.work import Copy, CoreKernel, Extent, Fill, HostFunction, Kernel, PitchedCopy, Work
+from device_model.work import Copy, Extent, Fill, HostFunction, Kernel, PitchedCopy, Work
 
 if TYPE_CHECKING:
     from acl_py.sanitizer.races import Races

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from acl_py.order.order import Clock, Past
+from acl_py.order.clocks import Clock, Past
 from acl_py.ranges import Ranges
 from device_model.completions import Nanoseconds
 from device_model.memory import Allocation

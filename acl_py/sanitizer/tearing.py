@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model import memory
+from device_model.core_kernels import CoreKernel
 from device_model.engines.workers import perform
 from device_model.errors import DeviceError
 from device_model.memory import Allocation
 from device_model.ops import Op
-from device_model.work import Copy, CoreKernel, Extent
+from device_model.work import Copy, Extent
 
 BLOCK = 32  # bytes
 

@@ -31,13 +31,14 @@ from acl_py.sanitizer.check import Check, guarded
 from acl_py.sanitizer.finding_texts import buffer_text, work_text, write_first
 from acl_py.sites import called_function
 from device_model.completions import Completion, Nanoseconds
+from device_model.core_kernels import CoreKernel
 from device_model.errors import listed
 from device_model.graphs.executable import Run
 from device_model.graphs.graph import NodeKind
 from device_model.graphs.streaks import NodeOp
 from device_model.memory import Allocation, Origin
 from device_model.ops import Op
-from device_model.work import H2H, Copy, CoreKernel, Extent, Work
+from device_model.work import H2H, Copy, Extent, Work
 
 _WORD = 8  # bytes that ValueWrite writes
 _SHOWN = 3  # ranges in a sentence

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from acl_py.simulation import current_simulation, run
+from acl_py.running import run
+from acl_py.simulation import current_simulation
 from acl_py.sweeps.files import filesystem_of, is_remote
 from acl_py.sweeps.points import Point, Program, faults_of, options_of, parameters_of
 from acl_py.sweeps.rows import Row, plain_json, plain_of

@@ -6,7 +6,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
-from acl_py import simulation
+from acl_py import running
 from acl_py.waiting.browser import IN_BROWSER, set_aside
 
 T = TypeVar("T")
@@ -27,6 +27,6 @@ async def run(main: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> 
         TypeError: there is no such option.
     """
     if not IN_BROWSER:
-        return await asyncio.to_thread(simulation.run, main, *args, **options)
+        return await asyncio.to_thread(running.run, main, *args, **options)
     with set_aside():
-        return copy_context().run(partial(simulation.run, main, *args, **options))
+        return copy_context().run(partial(running.run, main, *args, **options))

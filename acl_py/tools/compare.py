@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from acl_py import simulation
+from acl_py import running, simulation
 from acl_py.tools.writes import Recorder, Step
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.copies import Memcpy, MemcpyKind
@@ -28,7 +28,7 @@ from device_model.errors import text_of
 from device_model.kernel.findings import Finding
 from device_model.profile import DeviceProfile
 
-_PACKAGES = Path(simulation.__file__).parent, Path(errors.__file__).parent
+_PACKAGES = Path(running.__file__).parent, Path(errors.__file__).parent
 Values = npt.NDArray[Any]
 Function = Callable[[], Any]
 
@@ -72,7 +72,7 @@ def run(name: str, launch: Function, device: str | DeviceProfile, seed: int = 0)
                 values[key][...] = each
         return Outcome(values, named, recorder)
 
-    outcome: Outcome = _called(name, lambda: simulation.run(main, device=device, seed=seed))
+    outcome: Outcome = _called(name, lambda: running.run(main, device=device, seed=seed))
     return outcome
 
 

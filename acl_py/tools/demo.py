@@ -15,7 +15,8 @@ import numpy.typing as npt
 from rich.table import Table
 from rich.text import Text
 
-from acl_py.simulation import Simulation, simulate
+from acl_py.running import simulate
+from acl_py.simulation import Simulation
 from acl_py.tools.demo_cores import heading, screen
 from acl_py.trace.page import Page, Run
 from acl_py.trace.views.chart import styled_lanes

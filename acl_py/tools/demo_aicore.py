@@ -10,7 +10,7 @@ import numpy.typing as npt
 from rich.table import Table
 
 from acl_py import asc
-from acl_py.simulation import simulate
+from acl_py.running import simulate
 from acl_py.tools.demo_cores import CoreOutcome, show
 from acl_py.trace.page import Page
 from acl_py.verbs.copies import Memcpy, MemcpyKind

@@ -38,12 +38,15 @@ class OwnSimulations:
         Findings and leaks are left out if the report of the sanitizer has them. A program that has ended well
         and has asked for the report of all its work gets no summary, because the report says the same.
         """
-        if self._last is None or not self._last.runtime.host_ns or _has_reported(self._last):
+        if self._last is None or not self._last.runtime.host_ns:
             return True
         from acl_py.runtime.leaks import leaks_of  # imported here: scripts of acl and CUDA have no such simulation
+        from acl_py.simulation import has_reported, recorder_of
         from acl_py.trace.views.summary import summarize
 
-        runtime, trace = self._last.runtime, self._last._trace
+        if has_reported(self._last):
+            return True
+        runtime, trace = self._last.runtime, recorder_of(self._last)
         found = runtime.state(Findings)
         has_failed = trace is not None and bool(trace.error)  # it could not give everything back
         leaks = () if SanitizerPart.LEAKS in self._parts or has_failed else leaks_of(runtime)
@@ -51,11 +54,3 @@ class OwnSimulations:
         text = summarize(runtime, trace, () if found.is_quiet else found, leaks)
         print(f"acl-py: {which}{text}", file=sys.stderr)
         return True
-
-
-def _has_reported(simulation: "Simulation") -> bool:
-    """Whether the program has asked for the report of *simulation*, and has queued nothing since then."""
-    trace, reported_ns = simulation._trace, simulation._reported_ns
-    if trace is None:
-        return reported_ns == simulation.runtime.host_ns
-    return reported_ns >= 0 and not trace.error and all(op.queued_ns <= reported_ns for op in trace.ops)

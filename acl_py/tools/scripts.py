@@ -71,11 +71,14 @@ class Form(Enum):
 _NEVER_AWAITED = re.compile(r"coroutine '(\w+)' was never awaited")
 _MADE_AT = re.compile(r'^ +File "(.+)", line (\d+)', re.MULTILINE)
 _OWN_FRAME = re.compile(rf'^ +File "{re.escape(PACKAGE)}.*\n(?: {{4}}.*\n)?', re.MULTILINE)
-# Options of `acl-py run` that are missed if they stand behind the script; how a script reads its arguments.
-_OPTIONS = frozenset(
-    ("--device", "--explain", "--fault", "--findings", "--fix", "--report", "--rules", "--sanitize", "--strict",
-     "--trace", "--what-if")
+# The options of `acl-py run`, which are missed if they stand behind the script. The command line is above this module,
+# and takes long to load; a test compares them with its own.
+OPTIONS = frozenset(
+    ("--clock", "--device", "--devices", "--effects", "--explain", "--fault", "--findings", "--findings-format",
+     "--fix", "--format", "--hang-after", "--host-time", "--instructions", "--log", "--models", "--no-sanitize",
+     "--overlay", "--register", "--report", "--rules", "--sanitize", "--strict", "--trace", "--what-if", "--workers")
 )  # fmt: skip
+# How a script reads its arguments.
 _READS_ARGUMENTS = re.compile(r"argv|argparse|optparse|getopt|click|typer|docopt|fire|absl")
 _ORIGIN_DEPTH = 2  # frames that Python notes: `kernel[...](...)` makes the coroutine in a method of the kernel
 
@@ -136,23 +139,12 @@ def run(
         install_at_import(on_hang=hanging.end_process, **options)
     driver = switching.driver_of_script() if is_simulated else nullcontext()
     with driver, standing.watching(), _told_of_unawaited() as unawaited:
-        first: list[View] = [] if own is None else [own.show]
-        first += [] if sanitized is None else [partial(_show_findings, sanitized)]
-        if own is not None:
-            first.insert(0, partial(_tell_misplaced, main, arguments))
-        hanging.views[:] = [*first, *views]
-        if clock is Clock.REAL:
-            hanging.views.insert(0, partial(_tell_clock, main))
+        hanging.views[:] = [*_first_views(main, arguments, clock, own, sanitized), *views]
         hanging.recording[:] = [] if watch is None else [watch]
         if is_simulated:
             processes.hand_on(register, options)
         hide_own_frames_of_uncaught_errors()
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, _end_on_sigterm)
-            if hasattr(os, "register_at_fork"):
-                os.register_at_fork(
-                    before=_hold_sigterm, after_in_parent=_let_sigterm_come, after_in_child=_end_at_once_on_sigterm
-                )
+        _take_sigterm()
         for file in register:
             try:
                 runpy.run_path(str(file))
@@ -173,12 +165,25 @@ def run(
         failed += len(unawaited)
         if not code and check is None and own is not None and not own.has_begun:
             _tell_uncalled(main)
+        if code or not is_written:
+            return code or _UNWRITTEN
         found = (
             sanitized is not None and (strict or not sanitized.is_brief) and (sanitized.report().findings or unawaited)
         )
-        if not is_written:
-            return code or _UNWRITTEN
-        return code or (_FAILED if found or (strict and failed) else 0)
+        return _FAILED if found or (strict and failed) else 0
+
+
+def _first_views(
+    main: Main, arguments: Sequence[str], clock: Clock, own: "OwnSimulations | None", sanitized: "Sanitized | None"
+) -> Iterator[View]:
+    """Yield what comes before the views that the command line asks for."""
+    if clock is Clock.REAL:
+        yield partial(_tell_clock, main)
+    if own is not None:
+        yield partial(_tell_misplaced, main, arguments)
+        yield own.show
+    if sanitized is not None:
+        yield partial(_show_findings, sanitized)
 
 
 @contextmanager
@@ -223,7 +228,7 @@ def _tell_clock(main: Main, _: "Sequence[Timeline]") -> bool:
 
 def _tell_misplaced(main: Main, arguments: Sequence[str], _: "Sequence[Timeline]") -> bool:
     """Say which *arguments* are options of `acl-py run`, if the script itself looks at no arguments."""
-    meant = [word for word in arguments if word.partition("=")[0] in _OPTIONS]
+    meant = [word for word in arguments if word.partition("=")[0] in OPTIONS]
     source = main.source.decode(errors="replace") if isinstance(main.source, bytes) else main.source
     if meant and source is not None and not _READS_ARGUMENTS.search(source):
         print(
@@ -332,6 +337,16 @@ def _end() -> hanging.Summary:
     if signal.getsignal(signal.SIGTERM) is _end_on_sigterm:  # the summary comes once
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return hanging.summarize()
+
+
+def _take_sigterm() -> None:
+    """Let SIGTERM end the script with the summary, unless something handles it already."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _end_on_sigterm)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=_hold_sigterm, after_in_parent=_let_sigterm_come, after_in_child=_end_at_once_on_sigterm
+            )
 
 
 def _end_on_sigterm(*_: object) -> None:

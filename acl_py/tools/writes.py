@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from acl_py.verbs.arrays import Array
+from device_model.core_kernels import CoreKernel
 from device_model.kernel.findings import Finding
 from device_model.kernel.results import HasWrites, Result
 from device_model.memory import Allocation
 from device_model.observe import Observer
 from device_model.ops import Op
-from device_model.work import D2H, Copy, CoreKernel, Extent
+from device_model.work import D2H, Copy, Extent
 
 
 class Step(NamedTuple):

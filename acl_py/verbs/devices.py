@@ -11,7 +11,7 @@ from acl_py.runtime.folds import refuse_shared
 from acl_py.runtime.leaks import leaks_of
 from acl_py.runtime.runtime import Limit
 from acl_py.runtime.scopes import Scope, change
-from acl_py.verbs.streams import limit_of
+from acl_py.verbs.waits import limit_of
 from device_model.completions import AllOf
 from device_model.contexts import Context as Context
 from device_model.device import Device

@@ -1,27 +1,22 @@
-"""Events: they stand for the work of a stream up to a point, to wait for, to query and to take times from."""
+"""Events stand for the work of a stream up to a point: create, destroy and query them, wait for them, take times."""
 
 from enum import IntFlag
-from sys import _getframe
 
-from acl_py.calls.acts import Asked, Cleared, Destroyed, Made, Plain, Synchronised
+from acl_py.calls.acts import Asked, Destroyed, Made, Plain, Synchronised
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Limit
-from acl_py.runtime.scopes import Scope, current_scope, present_scope
-from acl_py.sites import Site, site_of
-from acl_py.verbs.capturing import record_in_capture
-from acl_py.verbs.hot import record
-from acl_py.verbs.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
+from acl_py.runtime.scopes import Scope
+from acl_py.verbs.waits import Status, answered, limit_of
 from acl_py.waiting.deadlocks import Waiting
 from device_model import handles
-from device_model.compiled import IS_COMPILED
-from device_model.completions import NOTHING, Completion
-from device_model.events import CountedEvent, Event, FlagEvent
+from device_model.completions import NOTHING
+from device_model.errors import shown
+from device_model.events import Event
 from device_model.integers import Integer, integer
 from device_model.names import check_name
 from device_model.rules import EventClass, HostCall
-from device_model.streams import Stream
 
 
 class EventFlag(IntFlag):
@@ -198,138 +193,6 @@ async def DestroyEvent(event: handles.Event) -> None:
     runtime.pay(runtime.costs.destroy_event)
     event.destroy(site)
     runtime.called(DestroyEvent.__name__, enter, site, Destroyed(event))
-
-
-@verb(acl="aclrtRecordEvent", cuda="cudaEventRecord", aliases=("EventRecord",), step="record")
-async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, external: bool = False) -> Completion:
-    """Let *event* stand for all work that is queued in *stream* so far.
-
-    Stands for aclrtRecordEvent and cudaEventRecord. The record replaces the one before. It takes no time on the device
-    and no room in a queue. On the legacy stream it counts as work of the default stream, which is a barrier to all
-    blocking streams (measured: legacy-event-only).
-
-    Args:
-        event: The event.
-        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's. If it captures,
-            streams of the capture may wait for the record, and no others.
-        external: In a capture: record at each launch of the graph, as with cudaEventRecordExternal. Elsewhere it
-            changes nothing.
-
-    Waits:
-        cuda, cuda_per_thread: For nothing.
-        acl: Only if all event ids of the device are taken by records that are pending, until one of them is over.
-
-    Returns:
-        The completion of that work; in a capture one that is done.
-
-    Raises:
-        AclError: INVALID_HANDLE if *event* is destroyed, of another simulation or of another device than *stream*;
-            CAPTURE_INVALIDATED if the capture of *stream* is lost;
-            NOT_SUPPORTED if it does not suit a stream that waits for a model; INVALID_HANDLE, FOREIGN_STREAM or
-            NOT_SUPPORTED if *stream* cannot be used here.
-        DeadlockError: No event id can ever become free.
-        TypeError: *event* is not an event, or *stream* is not a stream.
-
-    Example:
-        start, end = await CreateEvent(), await CreateEvent()
-        await RecordEvent(start, stream)
-        await LaunchKernel(work, 8, (), stream)
-        await RecordEvent(end, stream)
-        await SynchronizeEvent(end)
-        print(await EventElapsedTime(start, end), "ms")
-    """
-    if IS_COMPILED:
-        recorded = record(_getframe(1), event, stream)
-        if recorded is not None:
-            return recorded
-    scope = present_scope() or current_scope()  # begin(), written out: this is the hot path
-    runtime, context = scope.runtime, scope.context
-    if context.alert:
-        runtime.check_call(context, RecordEvent.__name__)
-    enter = runtime.host_ns
-    site = site_of(_getframe(1))
-    if (
-        type(stream) is not context.stream_type
-        or stream.home is not context
-        or type(event) is not context.event_type
-        or event.home is not context
-    ):
-        stream, event = await _resolve_record(scope, stream, event, site)
-        if stream.branch is not None:
-            return record_in_capture(runtime, RecordEvent.__name__, stream.branch, event, site, external=external)
-        if event.captured is not None:
-            event.leave_capture()
-    runtime.pay(runtime.record_cost if not runtime.cold else runtime.cost_of("record"))
-    completion = event.record(stream, site)
-    hooks = runtime.hooks
-    if hooks.recorded is not None:
-        hooks.recorded(event, stream, enter, site, completion)
-    return completion
-
-
-async def _resolve_record(scope: Scope, stream: StreamLike, event: handles.Event, site: Site) -> tuple[Stream, Event]:
-    """Return the stream and the event of a record, when the event can be recorded."""
-    stream = resolve(scope, stream, RecordEvent.__name__, captures=True)
-    event = check_event(scope, event)
-    if event.context.device is not stream.context.device:
-        raise scope.runtime.error(
-            Kind.INVALID_HANDLE,
-            f"{event!r} and {stream!r} are of different devices",
-            "record an event on a stream of its own device",
-        )
-    if type(event) is not scope.context.event_type:
-        await _get_ready(scope, event, stream, site)
-    return stream, event
-
-
-async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> None:
-    """Wait until an event id is free for the next record of *event*, which holds it until the record is over."""
-    check_bound(scope.runtime, stream, event)
-    while isinstance(event, CountedEvent) and not event.ids.free:
-        what = f"RecordEvent({event.name}) waits for an event id"
-        await scope.runtime.wait(event.ids.until_free(), what, site, sleeps=False)
-        scope.runtime.check_stream(stream)
-        check_event(scope, event)
-
-
-@verb(acl="aclrtResetEvent", step="reset")
-async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Completion:
-    """Clear the flag of *event* when *stream* comes to the reset.
-
-    Stands for aclrtResetEvent; CUDA has no such call. Use the stream that waits for the event, behind the wait: if two
-    streams wait, an early reset can leave the other one waiting without end. For an event of CreateEvent() under ACL's
-    rules the documentation leaves the effect open; here it has none.
-
-    Args:
-        event: The event, of CreateEventWithFlag().
-        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
-
-    Waits:
-        all rules: For nothing.
-
-    Returns:
-        The completion of the reset.
-
-    Raises:
-        AclError: NOT_SUPPORTED if the event has no flag, which is so under CUDA's rules, or does not suit a stream that
-            waits for a model; INVALID_HANDLE if *event* is destroyed or of another simulation; INVALID_HANDLE,
-            FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
-        TypeError: *event* is not an event, or *stream* is not a stream.
-    """
-    scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream, ResetEvent.__name__)
-    event = check_event(scope, event)
-    check_bound(runtime, stream, event)
-    if event.class_ is EventClass.SNAPSHOT or not event.waitable:
-        raise runtime.error(
-            Kind.NOT_SUPPORTED,
-            f"{event!r} has no flag to clear",
-            "events of CreateEventWithFlag(EventFlag.SYNC) have one, under rules='acl'",
-        )
-    runtime.pay(runtime.costs.record)
-    completion = event.reset(stream, site) if isinstance(event, FlagEvent) else stream.turn()
-    runtime.called(ResetEvent.__name__, enter, site, Cleared(event, stream))
-    return completion
 
 
 @verb(acl="aclrtQueryEventWaitStatus", step="query_waits")
@@ -601,6 +464,25 @@ def _check_time(scope: Scope, event: Event) -> None:
         raise scope.runtime.error(Kind.NO_TIME_YET, f"{event!r} has no time yet", "synchronise with it before asking")
 
 
-EventRecord = RecordEvent
+def check_event(scope: Scope, event: object) -> Event:
+    """Return *event*; refuse anything but a living event of this simulation, whose context has not failed."""
+    context = scope.context
+    if type(event) is context.event_type and event.home is context and context.error is None:
+        return event  # most events; the rest of the function would find nothing either
+    if not isinstance(event, Event):
+        raise TypeError(f"an event must be what CreateEvent() gave, not {shown(event)}")
+    if event.context.device.scheduler is not scope.runtime.scheduler:
+        raise scope.runtime.error(
+            Kind.INVALID_HANDLE,
+            f"{event!r} belongs to another simulation",
+            "create events in the simulation that uses them",
+        )
+    if event.destroyed is not None:
+        what = f"{event!r} is gone"
+        raise scope.runtime.error(Kind.INVALID_HANDLE, what, "create one with CreateEvent()", dead=event)
+    scope.runtime.check_context(event.context)
+    return event
+
+
 EventQuery = QueryEventStatus
 EventSynchronize = SynchronizeEvent

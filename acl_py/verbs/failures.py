@@ -9,7 +9,8 @@ from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.calls import begin, begin_without_context, check_function
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.kernels import Launches
-from acl_py.verbs.streams import StreamLike, WaitLimit, resolve
+from acl_py.verbs.records import WaitLimit
+from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import Nanoseconds
 from device_model.errors import code_of
 from device_model.integers import Integer, is_integer

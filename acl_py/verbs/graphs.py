@@ -11,7 +11,7 @@ from acl_py.runtime.graph_memory import GraphMemory
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site
 from acl_py.verbs.captures import check_dependencies, check_graph
-from acl_py.verbs.memory import give_to_pool
+from acl_py.verbs.pools import give_to_pool
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import NOTHING, Completion
 from device_model.errors import shown

@@ -1,13 +1,8 @@
-"""Kernels in PTX, the text that compilers for CUDA write: modules are loaded, and their kernels launched like every
-other.
+"""Kernels in PTX: their shapes, their arguments and what they need of a card; they are launched like every other."""
 
-`load` reads a text, and `compile` makes one of CUDA C with the user's own NVRTC.
-"""
-
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
 from math import prod
-from sys import _getframe
 from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
@@ -15,27 +10,20 @@ import numpy as np
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope, scope_var
-from acl_py.sites import site_of
 from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
 from acl_py.wording import plain
-from device_model.completions import AllOf
 from device_model.device import Device
-from device_model.errors import shown
 from device_model.integers import integer
 from device_model.memory import Buffer, Space
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.ptx.arguments import NOTHING, Bytes, layout, pack
 from device_model.ptx.checks.unknown import needs_values
-from device_model.ptx.code.compiler import check, compile_kernel
-from device_model.ptx.code.stack import with_stack
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import DriverLaunch, Launch, Setup, Shape
-from device_model.ptx.text.errors import PtxError, Refusal
-from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Module, Variable
 from device_model.ptx.text.syntax import Space as StateSpace
 from device_model.ptx.timing.plan import Card, Plan, occupancy
@@ -47,111 +35,7 @@ MOST_BLOCKS: Dim3 = (2**31 - 1, 65535, 65535)  # of a grid, in each direction
 MOST_THREADS: Dim3 = (1024, 1024, 64)  # of a block, in each direction
 _INTS = [int] * 3
 _LOWEST = 1 << 12  # no memory is below it: nothing maps the first page of a process
-_BINARIES = {
-    b"\x7fELF": "machine code (a cubin)", b"\x50\xed\x55\xba": "a container of machine code (a fatbin)",
-    b"BC\xc0\xde": "code for a linker (LTO-IR)", b"\xed\x43\x4e\x7f": "code for a linker (LTO-IR)",
-}  # fmt: skip
 _SHAPES = 256  # of launches of a kernel, whose plans are kept
-
-
-async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
-    """Load PTX text on the current device, and give its variables memory there.
-
-        module = await acl_py.ptx.load(text)
-        await module["add"][grid, block, stream](x, y, z, n)
-
-    Stands for cuModuleLoadData. Loading takes no simulated time: what a driver's compiler takes is not modelled.
-
-    Args:
-        text: PTX of version 3.0 to 9.5, for a target up to sm_90a.
-        hazards: Whether accesses without order, and reads of bytes that nobody wrote, are found; a run without is
-            faster.
-
-    Returns:
-        The module; its kernels are `module[name]`.
-
-    Raises:
-        PtxError: The text is no PTX, or has an instruction that is not simulated; the message has the line.
-        AclError: OUT_OF_MEMORY if its variables do not fit on the device; NOT_SUPPORTED on a card without SMs.
-    """
-    scope = current_scope()
-    runtime = scope.runtime
-    _spec(runtime, "a module in PTX")
-    source = _text_of(text)
-    module = parse(source)
-    check(module)
-    module = with_stack(module)
-    variables = runtime.load_module(module, source, site_of(_getframe(1)))
-    return PtxModule(module, variables, hazards=hazards)
-
-
-class PtxModule(Mapping[str, "PtxKernel"]):
-    """A module that is loaded. It maps the names of its kernels to them; `variable(name)` is the memory of a
-    variable.
-    """
-
-    def __init__(self, module: Module, variables: Mapping[str, Buffer], *, hazards: bool) -> None:
-        self._module = module
-        self._hazards = hazards
-        self._variables = variables
-        self._kernels: dict[str, PtxKernel] = {}
-
-    def __repr__(self) -> str:
-        return f"<PTX module of {', '.join(self)}>"
-
-    def __getitem__(self, name: str) -> "PtxKernel":
-        kernel = self._kernels.get(name)
-        if kernel is None:
-            function = self._module.functions.get(name)
-            if function is None or not function.is_entry or function.body is None:
-                raise KeyError(f"there is no kernel {name!r} in the module; it has {', '.join(self) or 'none'}")
-            addresses = {name: each.address for name, each in self._variables.items()}
-            program = compile_kernel(self._module, name, addresses)
-            kernel = self._kernels[name] = PtxKernel(self._module, program, hazards=self._hazards)
-        return kernel
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._module.entries)
-
-    def __len__(self) -> int:
-        return len(self._module.entries)
-
-    def variable(self, name: str) -> Buffer:
-        """Return the memory of the variable *name* in global or constant memory.
-
-        Stands for cuModuleGetGlobal.
-
-        Raises:
-            KeyError: There is no such variable.
-        """
-        if name not in self._variables:
-            raise KeyError(
-                f"there is no variable {name!r} in the module; it has {', '.join(self._variables) or 'none'}"
-            )
-        return self._variables[name]
-
-    async def unload(self) -> None:
-        """Give the memory of the variables back, once the device is idle; it has no kernels and variables then.
-
-        Stands for cuModuleUnload. Apart from the wait it takes no simulated time.
-        """
-        held = list({each.allocation: None for each in self._variables.values() if each.allocation.freed is None})
-        module, self._module, self._kernels, self._variables = self._module, _EMPTY, {}, {}
-        scope = current_scope()
-        runtime, site = scope.runtime, site_of(_getframe(1))
-        if held:
-            device = runtime.device(held[0].device)
-            work = AllOf([device.work()])
-            await runtime.wait(work, "the unload of a module", site, [device], promised=False, sleeps=not work.done)
-            runtime.check_context(scope.context)
-        for allocation in held:
-            runtime.workers.flush(allocation)
-            runtime.memory.free(Buffer(allocation, 0, allocation.nbytes), site)
-        if module is not _EMPTY:
-            runtime.unload_module(module)
-
-
-_EMPTY = Module((0, 0), "", 64, {}, {}, {})  # of what is unloaded
 
 
 class Needs(NamedTuple):
@@ -289,7 +173,7 @@ class PtxKernel(Launchable[...]):
         """
         nbytes = integer("nbytes", nbytes)
         runtime = current_scope().runtime
-        most = _spec(runtime, repr(self)).block_shared - self._program.shared_bytes
+        most = sms_of(runtime, repr(self)).block_shared - self._program.shared_bytes
         if not 0 <= nbytes <= most:
             what = f"{self!r} with {nbytes} bytes of dynamic shared memory"
             raise runtime.error(Kind.INVALID_VALUE, what, f"a block of it has 0 to {most} bytes")
@@ -303,7 +187,7 @@ class PtxKernel(Launchable[...]):
 
     def needs(self, runtime: Runtime) -> Needs:
         """Return what it needs of the card of *runtime*."""
-        spec = _spec(runtime, repr(self))
+        spec = sms_of(runtime, repr(self))
         program, (major, minor) = self._program, self._module.version
         registers = occupancy(program, 1, 0, spec).registers
         constant = sum(each.nbytes for each in self._module.variables.values() if each.space is StateSpace.CONST)
@@ -349,7 +233,7 @@ class PtxKernel(Launchable[...]):
         profile = runtime.profile
         plan = self._plans.get(shape) if profile is self._profile else None
         if plan is None:
-            spec = _spec(runtime, repr(self))
+            spec = sms_of(runtime, repr(self))
             self._check(runtime, spec, shape)
             assert profile.library is not None, "a card with SMs has the numbers of its library"
             traffic = profile.library.traffic
@@ -462,7 +346,8 @@ class ShapedKernel(Launchable[...]):
         return Launch(self._setup, parameters, given, [*reaches] if reaches else (), self._launches.limit_ns)
 
 
-def _spec(runtime: Runtime, what: str) -> SmSpec:
+def sms_of(runtime: Runtime, what: str) -> SmSpec:
+    """Return the SMs of the card of *runtime*, which *what* needs; refuse it on a card without SMs."""
     spec = runtime.profile.sm
     if spec is None:
         raise runtime.error(
@@ -471,20 +356,6 @@ def _spec(runtime: Runtime, what: str) -> SmSpec:
             f"run it on one that does: {profiles_with('sm')}",
         )
     return spec
-
-
-def _text_of(given: Any) -> str:
-    """Return what `load` is given as text; refuse code of a machine."""
-    if isinstance(given, str):
-        return given
-    if not isinstance(given, bytes | bytearray | memoryview):
-        raise TypeError(f"a module is the text of PTX, as str or bytes, not {shown(given)}")
-    held = bytes(given)
-    for begin, what in _BINARIES.items():
-        if held.startswith(begin):
-            remedy = "compile to PTX, as ptx.compile() and nvcc -ptx do"
-            raise PtxError(1, f"this is {what}, and PTX is a text", remedy, kind=Refusal.NOT_SIMULATED)
-    return held.decode(errors="replace")
 
 
 def _without_names(kernel: PtxKernel, named: Mapping[str, Any]) -> NoReturn:

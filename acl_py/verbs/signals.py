@@ -9,7 +9,8 @@ from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope
 from acl_py.verbs.memory import Memory
-from acl_py.verbs.streams import StreamLike, WaitLimit, resolve
+from acl_py.verbs.records import WaitLimit
+from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import Completion, Nanoseconds
 from device_model.errors import shown
 from device_model.integers import Integer, integer

@@ -1,51 +1,23 @@
-"""Streams: create and destroy them, wait for them, and let them wait for events."""
+"""Streams: which one an argument means; create and destroy them, wait for them and query them."""
 
 from enum import Enum, IntFlag
-from sys import _getframe
-from typing import NoReturn
 
 from acl_py.calls.acts import Asked, Destroyed, Made, Plain, Synchronised
 from acl_py.calls.table import verb
 from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.calls import Call, begin
-from acl_py.runtime.folds import refuse_shared
-from acl_py.runtime.runtime import Limit, Runtime, Subjects
-from acl_py.runtime.scopes import Scope, current_scope, present_scope
-from acl_py.sites import Site, site_of
-from acl_py.verbs.capturing import wait_in_capture
-from acl_py.verbs.hot import wait
-from acl_py.waiting.deadlocks import Poll, Waiting
+from acl_py.runtime.runtime import Limit
+from acl_py.runtime.scopes import Scope
+from acl_py.sites import Site
+from acl_py.verbs.waits import Status, answered, limit_of
+from acl_py.waiting.deadlocks import Waiting
 from device_model import handles
-from device_model.compiled import IS_COMPILED
-from device_model.completions import NOTHING, Completion, Nanoseconds
+from device_model.completions import NOTHING
 from device_model.errors import shown
-from device_model.events import Event
 from device_model.integers import Integer, integer
 from device_model.names import check_name
 from device_model.rules import Destroy, EventClass, ForeignStream, HostCall
 from device_model.streams import LegacyStream, Stream
-
-
-class Status(Enum):
-    """The answer of a query.
-
-    It is neither true nor false: in C the answer "complete" is 0, and in PyTorch it is True.
-    """
-
-    COMPLETE = "complete"
-    NOT_READY = "not ready"
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError(f"{self} is neither true nor false: ask whether the answer `is Status.COMPLETE`")
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, int):
-            raise TypeError(
-                f"{self} is not a number to compare with {other!r}: ask whether the answer `is Status.COMPLETE`"
-            )
-        return super().__eq__(other)
-
-    __hash__ = Enum.__hash__  # a class with an __eq__ of its own has none otherwise
 
 
 class NamedStream(Enum):
@@ -68,15 +40,6 @@ class StreamFlag(IntFlag):
 
 _STREAM_FLAGS = 0x3F
 _BOUND = StreamFlag.PERSISTENT | StreamFlag.CPU_SCHEDULE | StreamFlag.DEVICE_USE_ONLY
-
-
-class WaitLimit:
-    """How long a stream may wait for an event, a notify or a value in memory: *ns*, or 0 for no limit."""
-
-    __slots__ = ("ns",)
-
-    def __init__(self) -> None:
-        self.ns: Nanoseconds = 0
 
 
 LEGACY_STREAM = NamedStream.LEGACY
@@ -464,16 +427,6 @@ async def synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | 
     )  # fmt: skip
 
 
-def limit_of(runtime: Runtime, timeout: Integer, kind: Kind) -> Limit | None:
-    """Return the limit of a wait of *timeout* milliseconds; None for -1, which is no limit."""
-    timeout = integer("timeout", timeout, "a whole number of milliseconds")
-    if timeout == 0 or timeout < -1:
-        raise runtime.error(
-            Kind.INVALID_VALUE, f"a time-out of {timeout} ms", "use -1 for no limit, or a number above 0"
-        )
-    return None if timeout == -1 else Limit(runtime.limit_ns("timeout", timeout, 10**6), kind)
-
-
 @verb(acl="aclrtStreamQuery", cuda="cudaStreamQuery", does=HostCall.QUERIES, step="query_stream")
 async def StreamQuery(stream: StreamLike = None) -> Status:
     """Return whether all work that is queued in *stream* has completed.
@@ -510,136 +463,3 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     runtime.called(StreamQuery.__name__, enter, site, Asked(stream, int(known is not None)))
     runtime.check_context(stream.context)
     return Status.NOT_READY if known is None else Status.COMPLETE
-
-
-async def answered(scope: Scope, known: Completion | None, poll: Poll, subjects: Subjects) -> None:
-    """Follow up the answer of a query of *subjects*. *known* is the completion that it proved to be done, or None.
-
-    None lets other tasks run, and raises DeadlockError if such answers can never change; *poll* describes the query.
-    """
-    runtime = scope.runtime
-    if known is None:
-        runtime.bridge.poll_failed(poll)
-        await runtime.bridge.breathe()
-        return
-    runtime.bridge.poll_succeeded()
-    await runtime.wait(known, None, None, subjects, sleeps=False)
-
-
-@verb(acl="aclrtStreamWaitEvent", cuda="cudaStreamWaitEvent", step="wait")
-async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external: bool = False) -> None:
-    """Let the work that is queued in *stream* from now on wait for the last record of *event*.
-
-    Stands for aclrtStreamWaitEvent and cudaStreamWaitEvent. The host does not wait. A record that is made later does
-    not count (measured: wait-then-rerecord), and a wait for an event that was never recorded has no effect (measured:
-    wait-never-recorded). Under ACL's rules it is refused. An event of CreateEventWithFlag() is a level instead: the
-    wait lasts until a record, also one made later, has set it. On the legacy stream a wait holds all blocking streams
-    (measured: legacy-wait-only), if its event was ever recorded.
-
-    Args:
-        stream: The stream that waits; None is the default one. If it captures, its next node waits for the record,
-            which was made in the same capture; a stream that does not is drawn into the capture of the record.
-        event: The event.
-        external: In a capture: wait at each launch for the record that is the last one then, as cudaEventWaitExternal
-            lets. Elsewhere it changes nothing.
-
-    Waits:
-        all rules: For nothing.
-
-    Raises:
-        AclError: WAIT_WITHOUT_RECORD under ACL's rules; NOT_SUPPORTED if the event was created without SYNC, or does
-            not suit a stream that waits for a model; CAPTURE_ISOLATION, CAPTURE_MERGE or CAPTURE_INVALIDATED in a
-            capture; INVALID_VALUE for a record of a capture that is over; INVALID_HANDLE if *event* is destroyed or of
-            another simulation; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
-        TypeError: *stream* is not a stream, or *event* is not an event.
-
-    Example:
-        await LaunchKernel(work, 8, (), stream)
-        await RecordEvent(event, stream)
-        await StreamWaitEvent(other, event)
-        await LaunchKernel(work, 8, (), other)  # begins when the first has ended
-    """
-    if IS_COMPILED and wait(_getframe(1), event, stream):
-        return
-    scope = present_scope() or current_scope()  # begin(), written out: this is the hot path
-    runtime, context = scope.runtime, scope.context
-    if context.alert:
-        runtime.check_call(context, StreamWaitEvent.__name__)
-    enter = runtime.host_ns
-    site = site_of(_getframe(1))
-    if (
-        type(stream) is not context.stream_type
-        or stream.home is not context
-        or type(event) is not context.event_type
-        or event.home is not context  # a captured record has no home either
-    ):
-        stream, event = _resolve_wait(scope, stream, event)
-        if stream.branch is not None or event.captured is not None:
-            wait_in_capture(runtime, StreamWaitEvent.__name__, stream, event, site, external=external)
-            return
-    runtime.pay(runtime.wait_cost if not runtime.cold else runtime.cost_of("wait"))
-    work = event.work
-    if type(event) is not Event:
-        work = event.hold_back(stream, site, runtime.state(WaitLimit).ns)
-        runtime.scheduler.settle()
-    elif work is not None:
-        stream.wait(work)
-    hooks = runtime.hooks
-    if hooks.waited is not None:
-        hooks.waited(event, stream, enter, site, work or NOTHING)
-
-
-def _resolve_wait(scope: Scope, stream: StreamLike, event: handles.Event) -> tuple[Stream, Event]:
-    """Return the stream and the event of a wait; refuse a wait that the class of *event* does not allow."""
-    stream = resolve(scope, stream, StreamWaitEvent.__name__, captures=True)
-    context = scope.context
-    if type(event) is not context.event_type or event.home is not context:
-        event = check_event(scope, event)
-        refuse_shared(scope.runtime, "StreamWaitEvent()", repr(event), event.context.device.ordinal)
-        _check_wait(scope.runtime, stream, event)
-    return stream, event
-
-
-def _check_wait(runtime: Runtime, stream: Stream, event: Event) -> None:
-    """Refuse a wait that the class of *event* does not allow."""
-    check_bound(runtime, stream, event)
-    if not event.waitable:
-        raise runtime.error(
-            Kind.NOT_SUPPORTED, f"{event!r} was created without SYNC", "create it with EventFlag.SYNC to wait for it"
-        )
-    if event.work is None and event.captured is None and event.class_ is EventClass.RECORDED:
-        raise runtime.error(
-            Kind.WAIT_WITHOUT_RECORD,
-            f"{event!r} has nothing to wait for",
-            "record it first, or create it with CreateEventExWithFlag(), whose events need no record",
-        )
-
-
-def check_bound(runtime: Runtime, stream: Stream, event: Event) -> None:
-    """Refuse an event that a stream which waits for a model cannot use."""
-    if stream.bound and event.class_ is not EventClass.FLAG:
-        raise runtime.error(
-            Kind.NOT_SUPPORTED,
-            f"{event!r} on {stream!r}, whose work waits for a model",
-            "use an event of CreateEventWithFlag(), which has a flag of its own",
-        )
-
-
-def check_event(scope: Scope, event: object) -> Event:
-    """Return *event*; refuse anything but a living event of this simulation, whose context has not failed."""
-    context = scope.context
-    if type(event) is context.event_type and event.home is context and context.error is None:
-        return event  # most events; the rest of the function would find nothing either
-    if not isinstance(event, Event):
-        raise TypeError(f"an event must be what CreateEvent() gave, not {shown(event)}")
-    if event.context.device.scheduler is not scope.runtime.scheduler:
-        raise scope.runtime.error(
-            Kind.INVALID_HANDLE,
-            f"{event!r} belongs to another simulation",
-            "create events in the simulation that uses them",
-        )
-    if event.destroyed is not None:
-        what = f"{event!r} is gone"
-        raise scope.runtime.error(Kind.INVALID_HANDLE, what, "create one with CreateEvent()", dead=event)
-    scope.runtime.check_context(event.context)
-    return event

@@ -28,9 +28,9 @@ from device_model.collectives.cliques import Clique, Communicator
 from device_model.collectives.exchanges import Exchange
 from device_model.collectives.served import Room, Timetable
 from device_model.completions import Nanoseconds
+from device_model.core_kernels import Occupation, Pause
 from device_model.errors import DeviceError, Kind, text_of
 from device_model.kernel.findings import KernelError, KernelHangError
-from device_model.work import Occupation, Pause
 
 Key = tuple[Clique, int]  # a communicator, and the number of the launch that each of its ranks begins with it
 WINDOW_BYTES = 200 << 20  # HCCL_BUFFSIZE is 200 MB unless it is set

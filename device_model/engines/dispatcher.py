@@ -33,17 +33,18 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from device_model.completions import Nanoseconds
+from device_model.core_kernels import CoreKernel, Occupation, Pause
 from device_model.engines.serial import Finish, Page
 from device_model.engines.waiting import Waiting
 from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
-from device_model.work import CoreKernel, Fill, Kernel, Occupation, Pause, Work
+from device_model.work import Fill, Kernel, Work
 
 if TYPE_CHECKING:
     from device_model.choices import Choices
-    from device_model.profile import Curve
+    from device_model.curves import Curve
 
 Begin = Callable[[Op], Occupation | Pause]  # runs a core kernel at its start, or behind a wait (Device.begin_core)
 WORTHWHILE = 2  # rounds of equal waves that are worth skipping

@@ -14,7 +14,7 @@ from device_model.scheduler import Scheduler
 from device_model.work import Copy
 
 if TYPE_CHECKING:
-    from device_model.profile import Curve
+    from device_model.curves import Curve
 
 
 class PeerEngine(CopyEngine):

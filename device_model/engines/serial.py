@@ -17,7 +17,7 @@ from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
 
 if TYPE_CHECKING:
-    from device_model.profile import Curve
+    from device_model.curves import Curve
 
 # Called at the end of an operation: the device does its work (Device.finish).
 Finish = Callable[[Op, Nanoseconds], None]

@@ -8,10 +8,10 @@ observer only while a kernel waits, so that programs without such kernels do not
 from collections.abc import Callable
 
 from device_model.completions import Nanoseconds
+from device_model.core_kernels import CoreKernel
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.scheduler import Scheduler
-from device_model.work import CoreKernel
 
 
 class Waiting(Observer):

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from device_model import memory
+from device_model.core_kernels import CoreKernel, Occupation, Pause
 from device_model.errors import DeviceError
 from device_model.kernel.images import BLOCK, Argument, Image, Memory
 from device_model.kernel.results import Result
 from device_model.memory import Allocation
-from device_model.work import CoreKernel, Extent, Label, Occupation, Pause, check_alive
+from device_model.work import Extent, Label, check_alive
 
 M = TypeVar("M", bound=Memory)
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from device_model.core_kernels import CoreKernel, Occupation, Pause
 from device_model.errors import DeviceError, Kind
 from device_model.memory import Memory, forget
 from device_model.ptx.arguments import Bytes
@@ -29,7 +30,7 @@ from device_model.ptx.runner import Run, Wait
 from device_model.ptx.text.syntax import Module
 from device_model.ptx.timing.estimate import Timing
 from device_model.ptx.timing.plan import Plan, Sole
-from device_model.work import CoreKernel, Extent, Label, Occupation, Pause, Work
+from device_model.work import Extent, Label, Work
 
 _BYTE = np.dtype(np.uint8)
 # The first class that fits counts.

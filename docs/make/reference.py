@@ -47,8 +47,8 @@ NOUNS = {
     "simulation": Noun(
         "Simulation",
         "begins, ends and describes a simulation",
-        ("acl_py.simulation", "acl_py.waiting", "acl_py.sweeps", "device_model.profile", "device_model.rules",
-         "device_model.observe"),
+        ("acl_py.simulation", "acl_py.running", "acl_py.waiting", "acl_py.sweeps", "device_model.profile",
+         "device_model.rules", "device_model.observe"),
         ("load_ipython_extension", "unload_ipython_extension"),
     ),
     "device": Noun(
@@ -57,13 +57,23 @@ NOUNS = {
         ("acl_py.verbs.devices", "acl_py.verbs.peers", "device_model.contexts"),
         ("CPU_DEVICE_ID", "INVALID_DEVICE_ID"),
     ),
-    "stream": Noun("Stream", "queues of work", ("acl_py.verbs.streams",), ("Stream",)),
-    "event": Noun("Event", "places in streams that others wait for", ("acl_py.verbs.events",), ("Event",)),
+    "stream": Noun(
+        "Stream",
+        "queues of work",
+        ("acl_py.verbs.streams", "acl_py.verbs.waits"),
+        ("Stream", "StreamWaitEvent"),
+    ),
+    "event": Noun(
+        "Event",
+        "places in streams that others wait for",
+        ("acl_py.verbs.events", "acl_py.verbs.records"),
+        ("Event",),
+    ),
     "signal": Noun("Notify and values", "signals between streams", ("acl_py.verbs.signals", "device_model.signals")),
     "buffer": Noun(
         "Buffer and array",
         "memory of devices, and pinned memory of the host",
-        ("acl_py.verbs.memory", "acl_py.verbs.arrays", "device_model.memory.allocation"),
+        ("acl_py.verbs.memory", "acl_py.verbs.pools", "acl_py.verbs.arrays", "device_model.memory.allocation"),
     ),
     "managed": Noun(
         "Managed memory",

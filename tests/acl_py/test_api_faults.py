@@ -535,6 +535,9 @@ async def test_tasks_are_struck_in_the_order_of_their_calls():
         (lambda: faults.fail(call="Malloc", kind="out_of_mem"), "has no 'out_of_mem'; similar: OUT_OF_MEMORY,"),
         (lambda: faults.fail(call="Malloc", kind="OOPS"), r"has no 'OOPS'; there are INVALID_VALUE, .* and \d+ more$"),
         (lambda: faults.fail(op="h2d", chance=2), "chance must lie between"),
+        (lambda: faults.fail(op="h2d", chance="often"), "chance must lie between 0 and 1, not 'often'"),
+        (lambda: faults.hang(op="kernel", name=3), r"name must be a text, such as 'copy\*', not 3"),
+        (lambda: faults.ecc_error(stream=1.5), r"stream must be a text, such as 'copy\*', not 1.5"),
         (lambda: faults.hang(call="Malloc"), "strikes operations, not calls"),
         (lambda: faults.corrupt(call="Malloc"), "strikes operations, not calls"),
         (lambda: faults.delay(-1, op="h2d"), "us must be 0 or more"),
@@ -569,3 +572,14 @@ def test_rules_can_be_written():
     said = repr(faults.parse("delay us=2.5 op=kernel name='my kernel'"))
     assert said == "<Fault delay(op='kernel', name='my kernel', us=2.5)>"
     assert repr(faults.parse("slow engine=H2D factor=2")) == "<Fault slow(engine='H2D', factor=2)>"
+
+
+@tiny
+async def test_a_name_of_digits_in_a_written_rule_is_a_name():
+    sim = acl.current_simulation()
+    stream = await acl.CreateStream(name="1")
+    with sim.fault(faults.parse("fail op=kernel stream=1 name=A kind=ECC_ERROR")) as rule:
+        await acl.LaunchKernel(A, 1, (), stream)
+        with pytest.raises(acl.AclError, match="ECC_ERROR"):
+            await acl.SynchronizeStream(stream)
+    assert rule.struck == 1

@@ -11,7 +11,8 @@ from histories import busy
 
 import acl_py as acl
 from acl_py import faults, log
-from acl_py.simulation import Options, build
+from acl_py.options import Options
+from acl_py.running import build
 from device_model.completions import Completion
 from tests import forks
 

@@ -10,8 +10,9 @@ from histories import busy, misused, tiny, tiny_acl
 
 import acl_py as acl
 from acl_py import faults
+from acl_py.options import Options
+from acl_py.running import build
 from acl_py.runtime.blocking import BlockingBridge, finish, take_part
-from acl_py.simulation import Options, build
 
 WORK = busy("work", 10)
 

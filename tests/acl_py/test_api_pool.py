@@ -8,7 +8,8 @@ import pytest
 from histories import busy, history, refused, tiny
 
 import acl_py as acl
-from device_model.profile import Curve, load
+from device_model.curves import Curve
+from device_model.profile import load
 
 MIB = 1 << 20
 ALL = 64 * MIB

@@ -15,9 +15,9 @@ from histories import busy
 import acl_py
 import acl_py as acl
 import acl_py.runtime.blocking
+from acl_py.options import Options
 from acl_py.runtime.blocking import finish, take_part
 from acl_py.runtime.scopes import scope_var
-from acl_py.simulation import Options
 from device_model.observe import Observer
 from tests.threaded import runtime_of
 

@@ -12,7 +12,8 @@ from time import perf_counter
 import uvloop
 
 import acl_py
-from device_model.profile import Curve, load
+from device_model.curves import Curve
+from device_model.profile import load
 from tests.bench.measure import interleaved, show
 
 H200 = load("h200")

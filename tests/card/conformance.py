@@ -23,7 +23,7 @@ from acl_py.programs import objects
 from acl_py.programs.format import Program, Step, parse
 from acl_py.programs.graph_operations import AbsentError, GraphOperations
 from acl_py.runtime.scopes import SUCCESS, current_scope, last_error
-from acl_py.verbs import streams
+from acl_py.verbs.waits import Status
 from device_model.completions import Completion
 from tests.conformance.criteria import LONG_US, measured
 from tests.cuda.calling import PTX
@@ -183,7 +183,7 @@ async def _code(operations: OnCard, step: Step, threads: dict[str, _Thread]) -> 
         value = await _call(operations, step, threads)
     except (AclError, AbsentError) as error:
         return int(error.code), None
-    if value is streams.Status.NOT_READY:
+    if value is Status.NOT_READY:
         return _NOT_READY, value
     return (int(value), None) if type(value).__name__ == "Code" else (0, value)
 

@@ -13,7 +13,8 @@ from acl_py.compat import cuda as switch
 from acl_py.compat.acl.face.session import current_session
 from acl_py.runtime.runtime import Limited
 from device_model.completions import Completion
-from device_model.profile import Curve, DeviceProfile, load
+from device_model.curves import Curve
+from device_model.profile import DeviceProfile, load
 from tests.card.programs import OnDevice, asynchronous, calm, memory_of, pageable_in, queued
 from tests.cuda.calling import PTX
 from tests.cuda.programs import Step

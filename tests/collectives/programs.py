@@ -15,8 +15,8 @@ import numpy as np
 import acl_py
 from acl_py import CollectiveKind as Kind
 from acl_py import DeadlockError, ReduceOp
+from acl_py.options import Options
 from acl_py.runtime.blocking import finish, take_part
-from acl_py.simulation import Options
 from device_model.profile import load
 from tests.threaded import runtime_of
 

@@ -3,7 +3,10 @@
 from textwrap import dedent
 
 import pytest
+from typer.main import get_command
 
+from acl_py.cli import app
+from acl_py.tools import scripts
 from tests import forks
 from tests.acl_py.pages import data_of
 
@@ -19,8 +22,7 @@ PROGRAM = """\
     sim = acl.run(main, device="h200"{more})
     """
 SAYS = (
-    "import acl_py.simulation as s\nbuild = s.build\n"
-    "s.build = lambda o: print(o.device, o.rules, o.overlay) or build(o)\n"
+    "import acl_py.running as s\nbuild = s.build\ns.build = lambda o: print(o.device, o.rules, o.overlay) or build(o)\n"
 )
 
 
@@ -197,6 +199,11 @@ def test_a_program_of_verbs_that_hangs_ends_with_the_line_at_which_it_does(tmp_p
     assert done.returncode == 3
     assert "task 1: in main at program.py:5, for a bare future" in done.stderr
     assert "where the threads of the script are:\n  the main thread: program.py:7, in <module>\n" in done.stderr
+
+
+def test_each_option_of_the_command_is_known_behind_a_script():
+    command = get_command(app).commands["run"]
+    assert {name for each in command.params for name in each.opts if name.startswith("--")} == scripts.OPTIONS
 
 
 def test_an_option_behind_a_script_that_reads_no_arguments_is_told(tmp_path):

@@ -7,8 +7,9 @@ other kinds of nodes, of runs, branches and edges is the same.
 
 from dataclasses import replace
 
+from device_model.curves import Curve
 from device_model.graphs.makeup import Makeup
-from device_model.profile import Curve, Graphs, load
+from device_model.profile import Graphs, load
 from tests.conformance.criteria import measured
 
 CALLS = ("instantiate", "upload", "launch_first", "launch", "update")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from device_model.completions import Completion
+from device_model.curves import Curve
 from device_model.device import Device
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
@@ -10,7 +11,7 @@ from device_model.links.fabric import Links
 from device_model.memory import Memory
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
-from device_model.profile import Curve, load
+from device_model.profile import load
 from device_model.rules import CUDA
 from device_model.scheduler import Scheduler
 from device_model.work import D2D, D2H, H2D, Copy, Fill, HostFunction, Kernel, Label, Lane

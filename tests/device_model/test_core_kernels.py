@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from rig import MIB, Rig, tiny, whole
 
+from device_model.core_kernels import CoreKernel, Occupation
 from device_model.engines.workers import INLINE_BYTES
 from device_model.errors import DeviceError, Kind
 from device_model.memory import array
 from device_model.observe import Observer
-from device_model.work import CoreKernel, Label, Lane, Occupation
+from device_model.work import Label, Lane
 
 
 class Stand(CoreKernel):

@@ -2,8 +2,9 @@
 
 import pytest
 
+from device_model.curves import Curve
 from device_model.overlay import OF_HOST, lay, load, names
-from device_model.profile import Curve, ProfileError
+from device_model.profile import ProfileError
 from device_model.profile import load as load_profile
 
 TINY = load_profile("tiny")

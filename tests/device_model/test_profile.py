@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device_model import overlay
-from device_model.profile import Curve, DeviceProfile, ProfileError, load, names, parse
+from device_model.curves import Curve
+from device_model.profile import DeviceProfile, ProfileError, load, names, parse
 from tests.campaigns import many
 
 TINY = (resources.files("device_model") / "profiles" / "tiny.toml").read_text(encoding="utf-8")

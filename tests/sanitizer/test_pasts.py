@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from acl_py.order.order import Line, Past
+from acl_py.order.actors import Line
+from acl_py.order.clocks import Past
 
 
 class Eager:

@@ -6,9 +6,10 @@ from acl_py.card.cuda.driver import CudaDriver
 from acl_py.card.cuda.runtime import CudaRuntime
 from acl_py.errors import AclError, Kind
 from acl_py.options import Card, Options
+from device_model.error_codes import Code
 from device_model.errors import code_of
 from device_model.profile import DeviceProfile, load
-from device_model.rules import CUDA, RULES, Code, SyncRules
+from device_model.rules import CUDA, RULES, SyncRules
 
 _MODEL = "run the program on the model, with device='h200'"
 _NO_DEVICE = 100

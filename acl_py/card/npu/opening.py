@@ -6,9 +6,10 @@ from acl_py.card.npu.driver import AclDriver
 from acl_py.card.npu.runtime import NpuRuntime
 from acl_py.errors import AclError, Kind
 from acl_py.options import Card, Options
+from device_model.error_codes import Code
 from device_model.errors import code_of
 from device_model.profile import DeviceProfile, ProfileError, load
-from device_model.rules import ACL, RULES, Code, SyncRules
+from device_model.rules import ACL, RULES, SyncRules
 
 _ANY_CARD = "ascend910b3"  # its limits are those of a card of which there is no profile
 _MODEL = "run the program on the model, with device='ascend910b3'"

@@ -12,7 +12,7 @@ from acl_py.card.npu.driver import AclDriver
 from acl_py.card.npu.streams import NpuStream, Outside
 from acl_py.card.runtime import ANYWHERE, ONE_BY_ONE, CardRuntime
 from acl_py.errors import DeviceError, Kind
-from acl_py.verbs import callbacks, copy_batches, devices, failures, memory, streams
+from acl_py.verbs import callbacks, copy_batches, devices, failures, memory, pools, streams
 from device_model.completions import Nanoseconds
 from device_model.ops import Op
 from device_model.streams import Stream
@@ -35,8 +35,8 @@ _ELSEWHERE = {
     devices.ResetDevice.__name__: _SHARED,
     devices.ResetDeviceForce.__name__: _SHARED,
     failures.SetExceptionInfoCallback.__name__: "look at what synchronising raises: the run does not see work fail",
-    memory.MallocAsync.__name__: f"use {memory.Malloc.__name__}(): pyACL has no pools",
-    memory.FreeAsync.__name__: f"use {memory.Free.__name__}(): pyACL has no pools",
+    pools.MallocAsync.__name__: f"use {memory.Malloc.__name__}(): pyACL has no pools",
+    pools.FreeAsync.__name__: f"use {memory.Free.__name__}(): pyACL has no pools",
 }
 
 

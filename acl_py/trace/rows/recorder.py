@@ -31,6 +31,7 @@ from acl_py.trace.rows.timeline import (
 )  # fmt: skip
 from acl_py.trace.rows.writers import launched, memory_of, writers
 from device_model.completions import Completion, Nanoseconds, Need, Process, Then
+from device_model.core_kernels import CoreKernel
 from device_model.device import Device
 from device_model.engines.staging import Staged
 from device_model.errors import DeviceError
@@ -46,7 +47,7 @@ from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.steps import Step
 from device_model.streams import Stream
-from device_model.work import Copy, CoreKernel, Kernel
+from device_model.work import Copy, Kernel
 
 if TYPE_CHECKING:
     from device_model.kernel.results import Result

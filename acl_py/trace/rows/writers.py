@@ -18,6 +18,7 @@ from acl_py.trace.rows.timeline import Copied, Extent, Filled, Joint, Launched, 
 from device_model.collectives.calls import Call
 from device_model.collectives.parts import Part
 from device_model.completions import Completion, Group, Nanoseconds, Why
+from device_model.core_kernels import CoreKernel
 from device_model.events import Event
 from device_model.graphs.executable import Executable, Run
 from device_model.graphs.graph import Graph
@@ -28,7 +29,7 @@ from device_model.memory import Allocation
 from device_model.ops import Op
 from device_model.streams import Stream
 from device_model.touches import Touches
-from device_model.work import Copy, CoreKernel, Fill, HostFunction, Kernel, PitchedCopy, Prefetch, Work
+from device_model.work import Copy, Fill, HostFunction, Kernel, PitchedCopy, Prefetch, Work
 
 _ORDER = Why.ORDER  # a member that is read through its enum takes ten times as long
 _HOST = Why.HOST

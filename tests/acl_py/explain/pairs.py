@@ -41,7 +41,8 @@ from acl_py.causes.path import makespan_ns
 from acl_py.explain.edits import parse_all
 from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of
-from device_model.profile import Curve, load
+from device_model.curves import Curve
+from device_model.profile import load
 
 MIB = 1 << 20
 _, H2D, D2H, D2D, DEFAULT, *_ = acl_py.MemcpyKind

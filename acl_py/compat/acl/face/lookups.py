@@ -8,7 +8,8 @@ from acl_py.compat.acl.face.session import Session
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.sites import called_function
-from acl_py.verbs.streams import StreamLike, limit_of, resolve, synchronize
+from acl_py.verbs.streams import StreamLike, resolve, synchronize
+from acl_py.verbs.waits import limit_of
 from device_model.streams import Stream
 
 Running = Coroutine[Any, Any, object]  # what a function decorated with `runs` returns

@@ -30,11 +30,12 @@ from acl_py.compat.acl.face.options import SessionOptions, brought_in
 from acl_py.compat.acl.face.turns import NO_TURN, GuestTurn, Turn, is_barred
 from acl_py.errors import AclError, Kind
 from acl_py.faults import Guard
+from acl_py.running import build
 from acl_py.runtime.blocking import BlockingBridge, take_part
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS as NO_ERROR
 from acl_py.runtime.scopes import Barred, Scope, last_error, opened, scope_var
-from acl_py.simulation import build, simulation_of
+from acl_py.simulation import recorder_of, simulation_of
 from acl_py.sites import called_function, site_of
 from acl_py.trace import Trace
 from acl_py.verbs.kernels import Launches
@@ -445,7 +446,7 @@ def end() -> Session | None:
 def _guest(runtime: Runtime) -> Session:
     native = simulation_of(runtime)
     assert native is not None, f"{runtime!r} is neither a simulation's nor a session's"
-    return GuestSession(runtime, native._trace, options)
+    return GuestSession(runtime, recorder_of(native), options)
 
 
 def handle_of(thing: Any) -> int:

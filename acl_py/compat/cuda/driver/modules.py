@@ -15,7 +15,8 @@ from acl_py.compat.cuda.face.images import refused, text_at, text_in
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 from acl_py.runtime.scopes import current_scope
-from acl_py.verbs.ptx_kernels import PtxKernel, PtxModule
+from acl_py.verbs.ptx_kernels import PtxKernel
+from acl_py.verbs.ptx_modules import PtxModule
 from device_model.contexts import Context
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.parser import parse
