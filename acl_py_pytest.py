@@ -12,8 +12,8 @@ The fixture `acl` is the module as a script imports it, with a new session for e
         assert not acl_session.leaks()
 
 With `--cuda` the driver of CUDA is in place before the first test file is imported: cuda.core, cuda.bindings and numba
-find a simulated card. The fixture `cuda_driver` puts fault rules in force and reads what failed. All tests of a process
-share the session of the driver.
+find a simulated card. The fixture `cuda_driver` puts fault rules in force, reads what failed, and has assertions about
+what happened since the test began. All tests of a process share the session of the driver.
 
 Until the test ends, `import acl` in the code under test finds the same module; afterwards the module is removed. With
 `--acl-leaks` a test that does not give back its memory and handles fails, with a line for each leak.
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from acl_py.sanitizer.reports import Report
     from acl_py.schedules import Decide
     from acl_py.trace import Trace
+    from acl_py.trace.rows.timeline import Timeline
     from device_model.ops import Op
 
 # pytest loads this file in every run where acl_py is installed, so acl_py is imported only when a test needs it.
@@ -429,7 +430,96 @@ class _Watching:
             terminalreporter.write("".join(f"{line}\n" for line in lines))
 
 
-class AclSession:
+class Assertions:
+    """Assertions about what happened in the simulation of a test since the test began, or, in one of its own, about
+    the whole simulation.
+
+    An operation is named by its kernel ("add"), its kind ("h2d", "kernel"), its stream ("stream 'copies'"), or the
+    completion that its verb returned.
+    """
+
+    @property
+    def _run(self) -> "tuple[Timeline, int]":
+        """The recording, and since when it is that of the test, in ns."""
+        raise NotImplementedError
+
+    def assert_overlaps(self, a: "str | Op", b: "str | Op", share: float = 0.0) -> None:
+        """Assert that some operation *a* and some operation *b* ran at the same time; with *share*, 0 to 1, for at
+        least this share of the time in which operations *a* ran.
+        """
+        from acl_py.explain import assertions
+
+        __tracebackhide__ = True
+        timeline, since_ns = self._run
+        assertions.assert_overlaps(timeline, a, b, share, since_ns=since_ns)
+
+    def assert_ordered(self, a: "str | Op", b: "str | Op") -> None:
+        """Assert that streams, events or synchronisations put each operation *b* behind all operations *a* that were
+        queued before it.
+        """
+        from acl_py.explain import assertions
+
+        __tracebackhide__ = True
+        timeline, since_ns = self._run
+        assertions.assert_ordered(timeline, a, b, since_ns=since_ns)
+
+    def assert_no_implicit_sync(self) -> None:
+        """Assert that nothing waited without being asked to: copies of pageable memory, frees, full queues, ..."""
+        from acl_py.explain import assertions
+
+        __tracebackhide__ = True
+        timeline, since_ns = self._run
+        assertions.assert_no_implicit_sync(timeline, since_ns=since_ns)
+
+    def assert_time(
+        self,
+        us: float,
+        of: "str | Op | None" = None,
+        *,
+        tolerance: float = 0.0,
+        since_us: float | None = None,
+    ) -> None:
+        """Assert that the run took *us* microseconds of simulated time, or the operations *of*, from the first start to
+        the last end; more or less by *tolerance*, a share of *us*. With *since_us* the run counts from this time on.
+        """
+        from acl_py.explain import assertions
+
+        __tracebackhide__ = True
+        timeline, since_ns = self._run
+        assertions.assert_time(timeline, us, of, tolerance, since_us, since_ns=since_ns)
+
+    def assert_held(self, limit_us: float, by: str | None = None) -> None:
+        """Assert that tasks and threads slept in calls for at most *limit_us* microseconds of simulated time, all
+        together; with *by*, in the calls of a verb ("SynchronizeStream"), of a function ("acl.rt.memcpy") or of a line
+        ("serve.py:12").
+        """
+        from acl_py.explain import assertions
+
+        __tracebackhide__ = True
+        timeline, since_ns = self._run
+        assertions.assert_held(timeline, limit_us, by, since_ns=since_ns)
+
+    def assert_peak_memory(self, limit: int, device: int = 0) -> None:
+        """Assert that at no time more than *limit* bytes of memory of *device* were in use."""
+        from acl_py.explain import assertions
+
+        __tracebackhide__ = True
+        timeline, since_ns = self._run
+        assertions.assert_peak_memory(timeline, limit, device, since_ns=since_ns)
+
+    def assert_within_us(self, limit_us: float, of: "str | Op | None" = None, *, since_us: float | None = None) -> None:
+        """Assert that the run took at most *limit_us* microseconds of simulated time; with *of*, that these operations
+        did, from the first start to the last end; with *since_us*, that it did from this time on. A test that makes
+        ready first takes `now_us` for it.
+        """
+        from acl_py.explain import assertions
+
+        __tracebackhide__ = True
+        timeline, since_ns = self._run
+        assertions.assert_within_us(timeline, limit_us, of, since_us, since_ns=since_ns)
+
+
+class AclSession(Assertions):
     """The session of a test: what its `acl` has done so far.
 
     def test_pipeline(acl, acl_session):
@@ -449,6 +539,12 @@ class AclSession:
     def now_us(self) -> float:
         """The host clock, in microseconds of simulated time."""
         return self.session.runtime.host_ns / 1000
+
+    @property
+    def _run(self) -> "tuple[Timeline, int]":
+        trace = self.session.trace
+        assert trace is not None, "a session has a trace"
+        return trace.timeline(), 0
 
     def report(self) -> str:
         """Return the summary that `acl-py run` prints at the end."""
@@ -518,7 +614,7 @@ def cuda_driver() -> "CudaDriver":
         pytest.fail(f"{error}; or run pytest --cuda", pytrace=False)
 
 
-class AclSim:
+class AclSim(Assertions):
     """A simulation of the native API for a test. A test that is a coroutine runs in it; another one calls `run`."""
 
     def __init__(self, options: dict[str, Any], request: pytest.FixtureRequest | None = None) -> None:
@@ -606,65 +702,9 @@ class AclSim:
         """The host clock, in microseconds of simulated time; on a card, of real time since the run began."""
         return self.simulation.now_ns / 1000
 
-    def assert_overlaps(self, a: "str | Op", b: "str | Op", share: float = 0.0) -> None:
-        """Assert that some operation *a* and some operation *b* ran at the same time; with *share*, 0 to 1, for at
-        least this share of the time in which operations *a* ran.
-
-        An operation is named by its kernel ("add"), its kind ("h2d", "kernel"), its stream ("stream 'copies'"), or the
-        completion that its verb returned.
-        """
-        from acl_py.explain import assertions
-
-        __tracebackhide__ = True
-        assertions.assert_overlaps(self.simulation.trace.timeline(), a, b, share)
-
-    def assert_ordered(self, a: "str | Op", b: "str | Op") -> None:
-        """Assert that streams, events or synchronisations put each operation *b* behind all operations *a* that were
-        queued before it.
-        """
-        from acl_py.explain import assertions
-
-        __tracebackhide__ = True
-        assertions.assert_ordered(self.simulation.trace.timeline(), a, b)
-
-    def assert_no_implicit_sync(self) -> None:
-        """Assert that nothing waited without being asked to: copies of pageable memory, frees, full queues, ..."""
-        from acl_py.explain import assertions
-
-        __tracebackhide__ = True
-        assertions.assert_no_implicit_sync(self.simulation.trace.timeline())
-
-    def assert_time(
-        self,
-        us: float,
-        of: "str | Op | None" = None,
-        *,
-        tolerance: float = 0.0,
-        since_us: float | None = None,
-    ) -> None:
-        """Assert that the run took *us* microseconds of simulated time, or the operations *of*, from the first start to
-        the last end; more or less by *tolerance*, a share of *us*. With *since_us* the run counts from this time on.
-        """
-        from acl_py.explain import assertions
-
-        __tracebackhide__ = True
-        assertions.assert_time(self.simulation.trace.timeline(), us, of, tolerance, since_us)
-
-    def assert_held(self, limit_us: float, by: str | None = None) -> None:
-        """Assert that tasks and threads slept in calls for at most *limit_us* microseconds of simulated time, all
-        together; with *by*, in the calls of a verb ("SynchronizeStream") or of a line ("serve.py:12").
-        """
-        from acl_py.explain import assertions
-
-        __tracebackhide__ = True
-        assertions.assert_held(self.simulation.trace.timeline(), limit_us, by)
-
-    def assert_peak_memory(self, limit: int, device: int = 0) -> None:
-        """Assert that at no time more than *limit* bytes of memory of *device* were in use."""
-        from acl_py.explain import assertions
-
-        __tracebackhide__ = True
-        assertions.assert_peak_memory(self.simulation.trace.timeline(), limit, device)
+    @property
+    def _run(self) -> "tuple[Timeline, int]":
+        return self.simulation.trace.timeline(), 0
 
     def assert_like(self, golden: str | Path, *, tolerance: float = 0.0) -> None:
         """Assert that the run so far is like the recording in the file *golden*, a path from the folder of the test on.
@@ -681,16 +721,6 @@ class AclSim:
             save_golden(timeline, path)
         else:
             assert_like(timeline, path, tolerance)
-
-    def assert_within_us(self, limit_us: float, of: "str | Op | None" = None, *, since_us: float | None = None) -> None:
-        """Assert that the run took at most *limit_us* microseconds of simulated time; with *of*, that these operations
-        did, from the first start to the last end; with *since_us*, that it did from this time on. A test that makes
-        ready first takes `acl_sim.now_us` for it.
-        """
-        from acl_py.explain import assertions
-
-        __tracebackhide__ = True
-        assertions.assert_within_us(self.simulation.trace.timeline(), limit_us, of, since_us)
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ import sys
 import tarfile
 import tomllib
 import venv
+from itertools import pairwise
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -156,27 +157,35 @@ def test_the_readmes_three_ways_work_as_written_where_nothing_but_pip_is(dist, t
     variables |= {"PATH": f"{tmp_path / 'env' / 'bin'}{os.pathsep}{os.environ['PATH']}", "PIP_FIND_LINKS": links}
     here = tmp_path / "here"
     here.mkdir()
-    blocks, said, compared = ways(), "", 0
-    for place, (language, text) in enumerate(blocks):
-        if language == "text":
-            assert re.search(pattern_of(text), said, re.MULTILINE), said
-            compared += 1
-            continue
-        command = text
-        if language == "python":
-            later = re.search(r"(\w+\.py)$", blocks[place + 1][1], re.MULTILINE)
-            name = later[1] if later else "program.py"
-            (here / name).write_text(text, encoding="utf-8")
-            if later:  # the next block runs it
-                continue
-            command = f"python {name}"
+    compared = []
+
+    def run(command):
         done = subprocess.run(
             ["bash", "-ec", command], cwd=here, env=variables | {"NO_COLOR": "1"}, check=False, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        said = done.stdout
-        assert done.returncode == (4 if "--sanitize" in command else 0), said
-    assert compared == 2
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    pips = re.findall(r"`(pip install [^`]*)`", (ROOT / "README.md").read_text(encoding="utf-8"))
+    for (language, text), (after, wanted) in pairwise([*ways(), ("", "")]):
+        if language == "sh":
+            run(text)
+        if language != "python":
+            continue
+        if after == "text":  # what the program prints by itself
+            (here / "program.py").write_text(text, encoding="utf-8")
+            command, said = "python program.py", wanted
+        else:
+            command, _, said = wanted.removeprefix("$ ").partition("\n")
+            (here / command.split()[-1]).write_text(text, encoding="utf-8")
+        if "cuda" in text and pips:
+            run(pips.pop())
+        printed = run(command)
+        assert re.search(pattern_of(said), printed, re.MULTILINE), printed
+        compared.append(command)
+    assert [command.split()[-1] for command in compared] == ["upload.py", "fill.py", "program.py"]
+    assert pips == []
     assert (here / "demo.html").stat().st_size > 100_000
 
 

@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from acl_py.calls.acts import Act, Completed, Destroyed, GraphLaunched, Queued, leaves
 from acl_py.calls.table import FAULTS
@@ -109,10 +110,12 @@ class Finding:
         return f"{self.site}: {self.what}{lasted}. {self.edit}"
 
 
-def findings(timeline: Timeline) -> list[Finding]:
-    """Return all findings of *timeline*, those with the longest waits first."""
+def findings(timeline: Timeline, since_ns: int = 0) -> list[Finding]:
+    """Return all findings of *timeline*, those with the longest waits first; with *since_ns*, those of calls that
+    began, and of operations that were queued, after that time.
+    """
     timeline = as_timeline(timeline)
-    found = _Found(timeline)
+    found = _Found(timeline, since_ns)
     found.look_at_calls()
     found.look_at_ops()
     found.look_at_launches()
@@ -154,15 +157,21 @@ _Waits: TypeAlias = Iterable[tuple[int, int]]
 class _Found:
     """The findings so far, one for each pitfall and place."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, since_ns: int) -> None:
         self.timeline = timeline
         self.ops, self.calls = op_columns(timeline.ops), call_columns(timeline.calls)
+        self.since_ns = since_ns
         self.by_place: dict[tuple[Pitfall, str, str], Finding] = {}
         self.is_acl = timeline.rules == "acl"
         first = next((kind for kind in self.calls.kinds if kind.function), None)
         self.function = "" if first is None else first.function  # of a script
         self.words = "" if first is None else words_at(first.file, first.function)
         self.is_script = self.function.startswith("acl")  # it uses the module acl
+
+    @cached_property
+    def counted(self) -> npt.NDArray[np.bool_]:
+        """Which operations were queued after `since_ns`; the last one before may have been queued at that time."""
+        return (self.ops.queued_ns > self.since_ns) | (self.since_ns == 0)
 
     @cached_property
     def before(self) -> list[int]:
@@ -194,19 +203,20 @@ class _Found:
         is_of_interest = of_pageable[calls.kind]
         is_of_interest[slept] |= may_wait[calls.kind[slept]]
         is_of_interest[[*self.captured]] = False
+        is_of_interest &= calls.enter_ns >= self.since_ns
         for index in np.flatnonzero(is_of_interest).tolist():
             self._look_at_call(index, self.timeline.calls[index])
 
     def look_at_ops(self) -> None:
         """Note which lines held operations back without being asked to."""
-        held = (self.ops.after >= 0) & np.isin(self.ops.why, (Why.LEGACY, Why.QUEUE))
+        held = (self.ops.after >= 0) & np.isin(self.ops.why, (Why.LEGACY, Why.QUEUE)) & self.counted
         for index in np.flatnonzero(held).tolist():
             op = self.timeline.ops[index]
             self._look_at_op(index, op, self.timeline.ops[self.ops.after[index]])
 
     def look_at_launches(self) -> None:
         """Note which captured copies of pageable memory kept the host in launches: it makes them itself."""
-        nodes = np.flatnonzero(self.ops.launch >= 0).tolist()
+        nodes = np.flatnonzero((self.ops.launch >= 0) & self.counted).tolist()
         call_of = launching(self.ops, self.calls).tolist()
         lines = {site_of_call(call): index for index in self.captured for call in [self.timeline.calls[index]]}
         for index in nodes:
@@ -227,7 +237,8 @@ class _Found:
 
     def look_at_migrations(self) -> None:
         """Note which operations, and which lines of the host, waited for pages of managed memory."""
-        migrations = [each for each in self.timeline.migrations if each.end_ns > each.begin_ns]
+        lasting = [each for each in self.timeline.migrations if each.end_ns > each.begin_ns]
+        migrations = [each for each in lasting if each.begin_ns >= self.since_ns]
         if not migrations:
             return
         ops = {(op.start_ns, op.name, op.stream): index for index, op in enumerate(self.timeline.ops)}
@@ -272,7 +283,7 @@ class _Found:
         *since*, if they have waited for longer than it took.
         """
         op = self.timeline.ops[last]
-        if op.start_ns - since <= max(_LATE_NS, op.end_ns - op.start_ns):
+        if not self.counted[last] or op.start_ns - since <= max(_LATE_NS, op.end_ns - op.start_ns):
             return
         cause = None if op.after is None else self.timeline.ops[op.after]
         edit = f"Queue it earlier on rank {rank}"

@@ -10,7 +10,7 @@ import typer.core
 
 from acl_py import __version__
 from acl_py.cli.calibrating import calibrate_command
-from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, check_format, write_trace
+from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceOut, format_of, write_trace
 from acl_py.cli.comparing import compare_command
 from acl_py.cli.converting import atc_command
 from acl_py.cli.defaults import config_command, give_defaults
@@ -121,7 +121,7 @@ def demo_command(
         ),
     ] = Demo.STREAMS,
     trace_out: TraceOut = None,
-    trace_format: Format = TraceFormat.CHROME,
+    trace_format: Format = None,
     report: ReportOut = None,
     explain: Explain = False,
     what_if: WhatIf = None,
@@ -134,9 +134,9 @@ def demo_command(
     from acl_py.tools import demo, demo_aicore, demo_flash  # imported here, because few commands need their kernels
 
     edits = edits_of(what_if)
-    check_format(trace_format, trace_out)
+    form = format_of(trace_format, trace_out)
     page = {Demo.STREAMS: demo, Demo.AICORE: demo_aicore, Demo.FLASH: demo_flash}[what].main()
-    fine = trace_out is None or write_trace(page.runs[-1].timeline, trace_out, trace_format)
+    fine = trace_out is None or write_trace(page.runs[-1].timeline, trace_out, form)
     shown = [*map(Shown, page.runs)]
     for run in page.runs if explain or edits else ():
         say(f"\n{run.title}")

@@ -33,12 +33,14 @@ _VALUES = {"--sanitize": ALL_PARTS, "--fix": ""}
 # Groups of options in what --help prints.
 OF_DEVICE, OF_TIME, OF_STANDINS = "Device and rules", "Time", "Models and operators"
 OF_MISTAKES, OF_EXPLANATIONS, OF_FILES = "Mistakes and faults", "Explanations", "Files that are written"
+PROFILE = "NAME|FILE.toml"  # what options that name a profile take
 _PLAIN_WIDTH = 120  # columns, if the output is not a terminal
 _EACH_S = 60.0  # between two lines of progress there
 
 Device = Annotated[
     str,
     typer.Option(
+        metavar=PROFILE,
         help="The name of a device profile (see `acl-py devices`), or the path of a .toml file.",
         rich_help_panel=OF_DEVICE,
     ),
@@ -46,7 +48,7 @@ Device = Annotated[
 Overlay = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME|FILE.toml",
+        metavar=PROFILE,
         help="What calls and the host's copies take on another host, in the place of the profile's values: torch, or "
         "the path of a .toml file (docs/programs/replays.md).",
         rich_help_panel=OF_DEVICE,
@@ -221,21 +223,27 @@ _WRITERS: dict[TraceFormat, Callable[[Timeline, Path], None]] = {
     TraceFormat.PROGRAM: recorded.write,
 }
 Format = Annotated[
-    TraceFormat,
+    TraceFormat | None,
     typer.Option(
         "--format",
+        metavar="FORMAT",
         help="The format of --trace. chrome: for Perfetto; kineto: as PyTorch's profiler; kineto-ranks: a folder of "
         "these, a file for each rank; msprof: a folder as Ascend's profiler; msprof-op: instructions of core kernels; "
-        "csv: a table; acl: all, for `acl-py report`; program: a stream program, for `acl-py replay`.",
+        "csv: a table; acl: all, for `acl-py report`; program: a stream program, for `acl-py replay`. By default acl "
+        "for FILE.acl, csv for FILE.csv, and chrome for others.",
         rich_help_panel=OF_FILES,
     ),
 ]
+_FORMATS = {".acl": TraceFormat.ACL, ".csv": TraceFormat.CSV}  # by the ending of a name
 
 
-def check_format(form: TraceFormat, path: Path | None) -> None:
-    """Raise BadParameter if the *form* of a trace is given, and no *path* to which one is written."""
-    if path is None and form is not TraceFormat.CHROME:
+def format_of(form: TraceFormat | None, path: Path | None) -> TraceFormat:
+    """Return the *form* of the trace that is written to *path*, by default as its name ends. Raise BadParameter if a
+    form is given, and no path.
+    """
+    if path is None and form is not None:
         raise typer.BadParameter(f"--format {form.value} says how --trace writes the trace: give both")
+    return form or _FORMATS.get("" if path is None else path.suffix.lower(), TraceFormat.CHROME)
 
 
 ReportOut = Annotated[

@@ -42,6 +42,7 @@ Explain = Annotated[
 WhatIf = Annotated[
     list[str] | None,
     typer.Option(
+        metavar="EDIT",
         help=f"Say what the run would take with an edit: {FORMS}. Several edits, separated by commas, are made "
         "together; may be repeated.",
         rich_help_panel=OF_EXPLANATIONS,

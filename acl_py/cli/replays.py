@@ -25,10 +25,10 @@ from acl_py.cli.common import (
     Sanitize,
     TraceFormat,
     TraceOut,
-    check_format,
     complain,
     console,
     faults_of,
+    format_of,
     is_written,
     profile_of,
     rules_of,
@@ -94,7 +94,7 @@ def replay_command(
     effects: EffectsOf = Effects.STRONG,
     json_out: JsonOut = None,
     trace_out: TraceOut = None,
-    trace_format: Format = TraceFormat.CHROME,
+    trace_format: Format = None,
     report: ReportOut = None,
     explain: Explain = False,
     what_if: WhatIf = None,
@@ -106,7 +106,7 @@ def replay_command(
     code is then 1. With --sanitize it is 4 if all ran and there are findings.
     """
     card, orders = profile_of(device, overlay), [rules_of(name) for name in rules or ()]
-    check_format(trace_format, trace_out)
+    form = format_of(trace_format, trace_out)
     injected = faults_of(fault)
     edits = edits_of(what_if)
     found = False
@@ -133,7 +133,7 @@ def replay_command(
         _show(runs)
         cases += [Case(run.program, card, order or RULES[card.rules]) for run in runs]
         found = sanitized is not None and _show_findings(sanitized)
-        fine &= _write(runs, json_out, trace_out, trace_format) and (fixes is None or fixes.is_written)
+        fine &= _write(runs, json_out, trace_out, form) and (fixes is None or fixes.is_written)
         pages = [Shown(_page(run), None if injected else case) for run, case in zip(runs, cases, strict=True)]
         if optimise is not None and len(runs) != 1:
             complain(f"--optimise writes one program, but {len(runs)} ran")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from acl_py.causes.lines import MOST_LINES, us
-from acl_py.cli.common import Overlay, complain, option_refused, page_file, profile_of
+from acl_py.cli.common import PROFILE, Overlay, complain, option_refused, page_file, profile_of
 from acl_py.cli.crews import CrewError, Dask, Workers, crew_of
 from acl_py.cli.explaining import OptimiseOut, Told, WhatIf, edits_of, say, write_page
 from acl_py.cli.windows import All, FailOver, JsonOut, Range, Since, Top, Until, nanoseconds, view_of, write_json
@@ -15,8 +15,10 @@ from acl_py.tools.sanitizing import FOUND
 from acl_py.trace.rows.files import TraceFileError, read_trace
 from acl_py.trace.rows.timeline import Timeline
 
-_SAVED = "A trace that was saved with --format acl, or with Trace.save()."
+_SAVED = "A trace that --trace FILE.acl, or Trace.save(), has written."
 TraceIn = Annotated[Path, typer.Argument(help=_SAVED, show_default=False, metavar="TRACE")]
+Before = Annotated[Path, typer.Argument(help=_SAVED, show_default=False, metavar="BEFORE")]
+After = Annotated[Path, typer.Argument(help="The same, of the later run.", show_default=False, metavar="AFTER")]
 HtmlOut = Annotated[
     Path | None,
     typer.Option(
@@ -33,7 +35,7 @@ def report_command(
     device: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|FILE.toml",
+            metavar=PROFILE,
             help="The profile by which prices are told; by default that of the run, or for a card the nearest.",
         ),
     ] = None,
@@ -80,8 +82,8 @@ def report_command(
 
 
 def diff_command(
-    before: TraceIn,
-    after: TraceIn,
+    before: Before,
+    after: After,
     is_whole: All = False,
     name: Range = None,
     since: Since = None,

@@ -17,6 +17,7 @@ from acl_py.cli.common import (
     OF_MISTAKES,
     OF_STANDINS,
     OF_TIME,
+    PROFILE,
     EffectsOf,
     FaultRules,
     FindingsForm,
@@ -27,9 +28,9 @@ from acl_py.cli.common import (
     Sanitize,
     TraceFormat,
     TraceOut,
-    check_format,
     complain,
     faults_of,
+    format_of,
     option_refused,
     profile_of,
     rules_of,
@@ -86,11 +87,13 @@ _USUAL = (
     "The name of a device profile (see `acl-py devices`), or the path of a .toml file; by default ascend910b3 for "
     "`acl`, and h200 for CUDA."
 )
-UsualDevice = Annotated[str | None, typer.Option(help=_USUAL, rich_help_panel=OF_DEVICE)]
+UsualDevice = Annotated[str | None, typer.Option(metavar=PROFILE, help=_USUAL, rich_help_panel=OF_DEVICE)]
 _AnyDevice = Annotated[
     str | None,
     typer.Option(
-        help=f"{_USUAL} cuda:0 and npu:0 are cards of this machine, for programs of verbs.", rich_help_panel=OF_DEVICE
+        metavar=PROFILE,
+        help=f"{_USUAL} cuda:0 and npu:0 are cards of this machine, for programs of verbs.",
+        rich_help_panel=OF_DEVICE,
     ),
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)]
@@ -105,6 +108,7 @@ Devices = Annotated[
 Rules = Annotated[
     str | None,
     typer.Option(
+        metavar="NAME",
         help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device.",
         rich_help_panel=OF_DEVICE,
     ),
@@ -115,6 +119,7 @@ Models = Annotated[
     typer.Option(
         exists=True,
         file_okay=False,
+        metavar="FOLDER",
         help="A folder with the TOML files (sidecars) that name the Python function of each model or kernel; may be "
         "repeated.",
         rich_help_panel=OF_STANDINS,
@@ -125,6 +130,7 @@ Register = Annotated[
     typer.Option(
         exists=True,
         dir_okay=False,
+        metavar="FILE.py",
         help="A Python file that registers operators, models or kernels, before the script runs; may be repeated.",
         rich_help_panel=OF_STANDINS,
     ),
@@ -215,7 +221,7 @@ def run_command(
     effects: EffectsOf = Effects.STRONG,
     strict: Strict = False,
     trace_out: TraceOut = None,
-    trace_format: Format = TraceFormat.CHROME,
+    trace_format: Format = None,
     instructions: Instructions = None,
     report: ReportOut = None,
     log_form: Log = None,
@@ -240,7 +246,7 @@ def run_command(
     --what-if cannot be tried, and the script's own exit code is 0, it is 5.
     """
     form = _form(is_module=is_module, is_text=is_text)
-    check_format(trace_format, trace_out)
+    form_of_trace = format_of(trace_format, trace_out)
     if rules is not None:
         rules_of(rules)
     on_card = card_of(device) is not None
@@ -252,7 +258,7 @@ def run_command(
         replace(profile, devices=devices or profile.devices)
     faults_of(fault)
     if instructions is None:
-        instructions = _KEPT if trace_format is TraceFormat.MSPROF_OP else 0
+        instructions = _KEPT if form_of_trace is TraceFormat.MSPROF_OP else 0
     options: dict[str, Any] = {
         "device": device,
         "overlay": overlay,
@@ -271,7 +277,7 @@ def run_command(
     folder = scripts.folder_of(script, form)
     sanitized = sanitized_run(parts, folder, findings_out, findings_form, fixing, is_brief=sanitize is None)
     title = script if form is Form.FILE else form.value
-    views = _views(trace_out, trace_format, title, edits_of(what_if), report, sanitized, explain=explain)
+    views = _views(trace_out, form_of_trace, title, edits_of(what_if), report, sanitized, explain=explain)
     watch = None
     if views:
         watch = begin(frozenset()) if sanitized is None else sanitized.watch

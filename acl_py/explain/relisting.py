@@ -13,6 +13,7 @@ that has operations of it. A synchronous copy or fill becomes an asynchronous on
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from acl_py.calls.acts import (
     Began,
@@ -21,23 +22,26 @@ from acl_py.calls.acts import (
     Ended,
     Joined,
     Made,
+    Plain,
     Queued,
     Recorded,
     Synchronised,
     Waited,
 )  # fmt: skip
+from acl_py.calls.fields import device_of_primary, primary_of
 from acl_py.calls.steps import GRAPH_OPS, Name
 from acl_py.explain.cases import Case, EditError, in_stream, made_like, with_fields
 from acl_py.order.clocks import Clock, Point
 from acl_py.order.order import Order
 from acl_py.order.things import RecordedContext, RecordedStream
 from acl_py.programs.format import Step
+from device_model.errors import printable
 from device_model.rules import Destroy, Release
 
 Bytes = tuple[str, int, int, bool]  # buffer, first and last byte, and whether they are written
-_NEW_STREAM = {"flags": "nonblocking", "priority": 0, "device": 0}
+_NEW_STREAM = {"flags": "nonblocking", "priority": 0}
 _NO_STREAM = ""  # the old stream of synchronous copies and fills
-_EVENT = {"timing": False, "blocking": False, "device": 0}
+_EVENT = {"timing": False, "blocking": False}
 
 
 def relist(case: Case, count: int) -> Case:
@@ -58,14 +62,55 @@ def relist(case: Case, count: int) -> Case:
     )
     if odd is not None:
         raise EditError(f"streams={count}: step {odd.index} ({odd.op}) needs its own stream")
-    if any(options["device"] for options in case.program.streams.values()):
+    homes = _homes(case)
+    if len({home.device for home in homes}) > 1:
         raise EditError(f"streams={count}: the program uses several devices")
-    contexts = [
-        _makes_context(step) for step in steps if "context" in step.fields and not isinstance(step.act, Destroyed)
-    ]
-    if contexts not in ([], [True]):
-        raise EditError(f"streams={count}: the program uses several contexts")
-    return _Relisting(case, count).case()
+    if len(homes) > 1:
+        names = " and ".join(repr(printable(home.context)) for home in homes)
+        raise EditError(
+            f"streams={count}: the program has work in several contexts, {names}, and a stream belongs to one: let all "
+            "of its work use one context, such as the primary one, which packages share"
+        )
+    return _Relisting(case, count, homes[0] if homes else _Home(primary_of(0), 0)).case()
+
+
+class _Home(NamedTuple):
+    """A context in which a program has work, and its device."""
+
+    context: str
+    device: int
+
+
+def _homes(case: Case) -> list[_Home]:
+    """Return the contexts in which the program queues work, or waits for all of it, in the order of their use."""
+    current: dict[str | None, _Home] = {}
+    contexts: dict[str, _Home] = {}
+    streams = {name: _primary(options["device"]) for name, options in case.program.streams.items()}
+    homes: dict[_Home, None] = {}
+    for step in case.program.steps:
+        here = current.get(step.task, _primary(0))
+        match step.act:
+            case Made(_, Name("context", context)):
+                contexts[context] = current[step.task] = _Home(context, step.fields["device"])
+            case Plain((Name("context", context),)):
+                current[step.task] = contexts.get(context) or _primary(device_of_primary(context) or 0)
+            case Destroyed(Name("context", context)) if context == here.context:
+                current[step.task] = _primary(here.device)
+            case Made(_, Name("stream", stream)):
+                streams[stream] = here
+            case Plain() if "device" in step.fields:
+                current[step.task] = _primary(step.fields["device"])
+            case Synchronised(Name("event" | "operation")):
+                pass
+            case Completed() | Synchronised():
+                homes[streams.get(str(step.fields.get("stream")), here)] = None
+            case _ if "stream" in step.fields:
+                homes[streams.get(str(step.fields["stream"]), here)] = None
+    return [*homes]
+
+
+def _primary(device: int) -> _Home:
+    return _Home(primary_of(device), device)
 
 
 def _is_bound(step: Step) -> bool:
@@ -74,10 +119,6 @@ def _is_bound(step: Step) -> bool:
         case Queued() | Completed() | Recorded() | Waited() | Synchronised() | Began() | Ended():
             return False
     return "stream" in step.fields
-
-
-def _makes_context(step: Step) -> bool:
-    return isinstance(step.act, Made) and "context" in step.fields
 
 
 @dataclass(slots=True)
@@ -100,8 +141,9 @@ class _Old:
 class _Relisting:
     """The new list: for each step of the program, the steps in its place."""
 
-    def __init__(self, case: Case, count: int) -> None:
+    def __init__(self, case: Case, count: int, home: _Home) -> None:
         self.before = case
+        self.home = home
         self.count = count
         taken = {*case.program.streams, *case.program.events}
         taken |= {str(step.fields.get("name") or step.fields.get("event")) for step in case.program.steps}
@@ -128,9 +170,11 @@ class _Relisting:
         """Return the relisted case."""
         for step in self.before.program.steps:
             self.pieces[step.index] = [*self._relisted(step)]
-        own_context = any(map(_makes_context, self.before.program.steps))
-        streams = {} if own_context else dict.fromkeys(self.names, _NEW_STREAM)
-        events = {**self.before.program.events, **{self._event_of(op).name: _EVENT for op in sorted(self.recorded_ops)}}
+        own_context = device_of_primary(self.home.context) is None
+        device = {"device": self.home.device}
+        streams = {} if own_context else dict.fromkeys(self.names, _NEW_STREAM | device)
+        new_events = {self._event_of(op).name: _EVENT | device for op in sorted(self.recorded_ops)}
+        events = {**self.before.program.events, **new_events}
         case = self.before.with_program(streams={**self.before.program.streams, **streams}, events=events)
         return case.with_steps(lambda step: self._with_record(step)).noting(
             "the host must use other streams and events, and those that it made before are still made"
@@ -166,7 +210,7 @@ class _Relisting:
                 return
         yield step
         match step.act:
-            case Made(_, Name("context")):
+            case Made(_, Name("context", self.home.context)):
                 yield from (made_like(step, Made(None, Name("stream", name))) for name in self.names)
             case Destroyed(Name("stream", stream)):
                 if self.before.rules.destroy is Destroy.WAITS:

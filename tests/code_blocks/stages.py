@@ -199,38 +199,26 @@ async def main():
 SCALED = OF_CARD.replace("SHAPE", "4").replace("LAUNCH", "scale[1](*arrays[1:], 4, 2.5)")
 MULTIPLIED = OF_CARD.replace("SHAPE", "(2, 2)").replace("LAUNCH", "multiply[1](*arrays)")
 
-# The script that README shows.
-README = (HERE.parent.parent / "README.md").read_text(encoding="utf-8")
-[DOUBLE] = re.findall(r"^```python\n(import numpy as np\nfrom numba.*?)^```", README, re.DOTALL | re.MULTILINE)
-
-# The scripts that the front page shows in its tabs, each with what `acl-py run` prints of it.
-FRONT = (HERE.parent.parent / "docs" / "index.md").read_text(encoding="utf-8")
-TABS = re.findall(r"^```python\n(# (\w+\.py)\n.*?)^```\n\n```console\n(.*?\n)", FRONT, re.DOTALL | re.MULTILINE)
+# The scripts that README, and the front page in its tabs, show, each with what `acl-py run` prints of it.
+SHOWN = {"README": HERE.parent.parent / "README.md", "index": HERE.parent.parent / "docs" / "index.md"}
+SCRIPT = re.compile(r"^```python\n([^`]*)^```\n+```console\n\$ acl-py (run [^\n]*?(\w+\.py))\n", re.MULTILINE)
+SCRIPTS = [
+    (page, *found.groups()) for page, path in SHOWN.items() for found in SCRIPT.finditer(path.read_text("utf-8"))
+]
 
 # By the page, and by the first 50 characters of the block.
 STAGES: dict[tuple[str, str], Stage] = {
     ("README", "pip install acl-py"): Stage(says="us"),
     ("index", "pip install acl-py                # Python 3.11 or"): Stage(says="us"),
-    ("README", "import numpy as np"): Stage("acl-py run double.py", "double.py", says="42.0\n", needs=("numba_cuda",)),
-    ("README", "pip install 'acl-py[cuda]' numba-cuda    # the ven"): Stage(
-        files={"double.py": DOUBLE}, says="42.0\n", codes=(4,), needs=("numba_cuda",)
-    ),
-    ("README", "race: kernel 'double' on stream 'compute' (double."): Stage(
-        "acl-py run --sanitize=device --fix double.py",
-        files={"double.py": DOUBLE},
-        codes=(4,),
-        is_text=True,
-        needs=("numba_cuda",),
-    ),
     **{
-        ("index", first): Stage(
-            f"python -m acl_py run {name} > out 2> err; echo '$ acl-py run {name}'; cat out err",
+        (page, first[:50]): Stage(
+            f"python -m acl_py {command} > out 2> err; echo '$ acl-py {command}'; cat out err",
             files={name: script},
-            needs=() if name == "upload.py" else ("numba_cuda",),
+            needs=() if "import acl" in script else ("numba_cuda",),
             is_text=first.startswith("$"),
         )
-        for script, name, command in TABS
-        for first in (f"# {name}", command.strip())
+        for page, script, command, name in SCRIPTS
+        for first in (script.partition("\n")[0], f"$ acl-py {command}")
     },
     ("cuda", "acl-py run vector_add.py --size 5000   # arguments"): Stage(
         files={"vector_add.py": OF_CUDA, "pytest.ini": "[pytest]", "test_it.py": "def test_i(): import vector_add"},

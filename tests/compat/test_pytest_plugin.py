@@ -93,6 +93,28 @@ def test_leaks_and_times_can_be_asked_for(outcome):
     done.assert_outcomes(passed=1)
 
 
+def test_what_happened_can_be_asserted(outcome):
+    done = outcome(
+        """
+        import pytest
+
+        def test_asserts(acl, acl_session):
+            acl.rt.set_device(0)
+            device, ret = acl.rt.malloc(1024, 0)
+            host, ret = acl.rt.malloc_host(1024)
+            streams = [acl.rt.create_stream()[0] for _ in range(2)]
+            acl.rt.memcpy_async(device, 1024, host, 1024, 1, streams[0])
+            acl.rt.memset_async(device, 1024, 0, 1024, streams[1])
+            acl.rt.synchronize_device()
+            acl_session.assert_held(1000, by="acl.rt.synchronize_device")
+            acl_session.assert_no_implicit_sync()
+            with pytest.raises(AssertionError, match="nothing puts fill on stream 2 .* behind h2d on stream 1"):
+                acl_session.assert_ordered("h2d", "fill")
+        """
+    )
+    done.assert_outcomes(passed=1)
+
+
 def test_on_request_a_test_that_leaves_something_behind_fails(outcome):
     text = """
         def test_leaks(acl):

@@ -1,5 +1,6 @@
 """`acl-py replay` and `acl-py devices`."""
 
+import gzip
 import json
 import re
 import subprocess
@@ -441,6 +442,23 @@ def test_a_format_without_a_trace_is_refused(words):
     assert result.exit_code == 2
     message = " ".join(result.stderr.replace("│", " ").split())
     assert "--format csv says how --trace writes the trace: give both" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "begin"),
+    [
+        ("t.acl", [], '{"form":"acl_py trace"'),
+        ("t.acl", ["--format", "chrome"], '{"displayTimeUnit"'),
+        ("t.csv", [], "row,name,"),
+        ("t.json", [], '{"displayTimeUnit"'),
+    ],
+)
+def test_the_name_of_a_trace_gives_its_format_unless_an_option_does(file, tmp_path, name, options, begin):
+    path = tmp_path / name
+    assert acl_py("replay", file(GOOD), "--trace", path, *options).exit_code == 0
+    data = path.read_bytes()
+    text = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    assert text.decode().startswith(begin)
 
 
 def test_a_replay_is_explained_with_prices(file):

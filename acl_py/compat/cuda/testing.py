@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from acl_py.compat.acl import report as summaries
 from acl_py.compat.acl.face import session as sessions
@@ -11,6 +10,8 @@ from acl_py.compat.cuda.face.exports import is_loaded
 from acl_py.compat.cuda.face.state import CARD, RULES
 from acl_py.compat.cuda.switching import install
 from acl_py.faults import Guard, parse
+from acl_py.trace.rows.timeline import Timeline
+from acl_py_pytest import Assertions
 from device_model.faults import Rule
 
 
@@ -30,8 +31,9 @@ def summary() -> str:
     return "" if session is None else summaries.report(session)
 
 
-class CudaDriver:
+class CudaDriver(Assertions):
     """The driver during a test. All tests of a process share one session, as packages keep their contexts and streams.
+    The assertions are about what happened since the test began.
 
     def test_no_memory(cuda_driver):
         with cuda_driver.fault("fail call=Malloc kind=OUT_OF_MEMORY"):
@@ -43,6 +45,7 @@ class CudaDriver:
     def __init__(self) -> None:
         put_in_place()
         self._before = set(self.session.failures.lines())
+        self._since_ns = self.session.runtime.host_ns
 
     def __repr__(self) -> str:
         return f"<CudaDriver of {self.session!r}>"
@@ -84,7 +87,11 @@ class CudaDriver:
         """Return the summary that `acl-py run` prints at the end."""
         return summary()
 
-    def timeline(self) -> Any:
+    @property
+    def _run(self) -> tuple[Timeline, int]:
+        return self.timeline(), self._since_ns
+
+    def timeline(self) -> Timeline:
         """Return the timeline of the session so far."""
         trace = self.session.trace
         assert trace is not None, "a session has a trace"

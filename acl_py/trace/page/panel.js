@@ -263,10 +263,15 @@ function findingButton(finding, choose, span) {
     element("span", { className: "price" }, ...priceOf(finding)),
     ...lineOf(finding.run, finding.site).slice(1),
     element("span", { className: "headline" }, headline),
-    ...[...rest, ...often].length ? [element("span", { className: "more" }, [...rest, ...often].join("\n"))] : []);
+    ...[...rest, ...often].length ? [element("span", { className: "more" }, ...linesOf([...rest, ...often]))] : []);
   if (finding === chart.finding) button.setAttribute("aria-current", "true");
   button.onclick = () => choose(finding);
   return button;
+}
+
+/** Return *lines* as elements; those of a diff, such as "- demo.py:97: await Memcpy(...)", as code. */
+function linesOf(lines) {
+  return lines.map((line) => element(/^[-+] (behind |before )?\S+:\d+: /.test(line) ? "code" : "span", {}, line));
 }
 
 /** Return what the change of *finding* is worth, or that nobody has asked, and how long it held something. */

@@ -236,9 +236,50 @@ def test_new_streams_are_made_in_the_context_that_the_program_makes():
     answer = ask("streams=2", before, rules="acl")
     assert [call.ret for call in answer.run.host] == [0] * 9
     assert {op.stream for op in answer.after.ops} == {"stream 'new stream 1'"}
-    two = program(step("create_context", context="one"), step("create_context", context="two"))
-    with pytest.raises(EditError, match="streams=2: the program uses several contexts"):
-        after("streams=2", two)
+
+
+def test_contexts_without_work_do_not_keep_a_program_from_new_streams():
+    """As where numba takes the primary context beside one of cuda.core that only loads a library."""
+    pairs = [copy("d", "p", "A"), launch("A", touches="e"), sync("A")]
+    gain_ns = ask("streams=2", program(*pairs)).gain_ns
+    assert gain_ns > 0
+    assert ask("streams=2", program(step("set_context", context="primary"), *pairs)).gain_ns == gain_ns
+    other = step("create_context", context="other"), step("set_context", context="primary")
+    answer = ask("streams=2", program(*other, *pairs))
+    assert answer.gain_ns == gain_ns
+    assert [call.ret for call in answer.run.host] == [0] * len(answer.run.host)
+
+
+def test_new_streams_are_of_the_device_that_the_program_uses():
+    work = [copy("x", "p", "C"), copy("y", "p", "C"), launch("C", touches="x"), sync("C")]
+    made = [step("set_device", device=1), *(step("malloc", name=each, bytes=MIB) for each in "xy")]
+    answer = ask("streams=2", program(*made, step("create_stream", name="C"), *work, streams=""))
+    assert [call.ret for call in answer.run.host] == [0] * len(answer.run.host)
+    assert {(op.stream, op.device) for op in answer.after.ops} == {
+        ("stream 'new stream 1'", 1), ("stream 'new stream 2'", 1),
+    }  # fmt: skip
+
+
+WORK = step("create_stream", name="C"), copy("d", "p", "C")
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        (
+            [copy("d", "p", "A"), step("create_context", context="own"), *WORK],
+            "in several contexts, 'primary' and 'own'",
+        ),
+        (
+            [copy("d", "p", "A"), step("create_context", context="own"), sync()],
+            "in several contexts, 'primary' and 'own'",
+        ),
+        ([copy("d", "p", "A"), step("set_device", device=1), *WORK], "uses several devices$"),
+    ],
+)
+def test_work_in_several_contexts_keeps_its_streams(steps, said):
+    with pytest.raises(EditError, match=f"^streams=2: the program .*{said}"):
+        after("streams=2", program(*steps))
 
 
 def test_an_edited_program_whose_calls_fail_is_no_answer():
