@@ -22,7 +22,7 @@ from acl_py.runtime.rank_numbers import Watch
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope
 from acl_py.verbs.devices import SetDevice
-from acl_py.verbs.launches import Launches
+from acl_py.verbs.launches import HostMemory
 from acl_py.waiting.bridge import Bridge
 from device_model.integers import Integer, integer
 
@@ -207,7 +207,7 @@ async def _run_on_own_hosts(
         made = []
         async with asyncio.TaskGroup() as tasks:
             for rank in numbers:
-                host, context = OwnHost(name(rank), _Memory(runtime), turns.queues), copy_context()
+                host, context = OwnHost(name(rank), HostMemory(runtime), turns.queues), copy_context()
                 context.run(own_device.set, rank)
                 context.run(current_host.set, host)
                 program = _run_process(main, rank, host)
@@ -262,27 +262,3 @@ async def _run_folded(
     diary.compare()
     results = dict(zip(sorted(names), found, strict=True))
     return [results[first[rank]] for rank in range(count)]
-
-
-class _Memory:
-    """What a host remembers: which of its calls take longer next time, and whether it has launched a kernel."""
-
-    __slots__ = ("_begun", "_cold", "_launches", "_runtime")
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._launches = runtime.state(Launches)
-        self._cold: dict[str, None] = {}
-        self._begun = False
-
-    def swap(self) -> None:
-        """Change it for what the runtime has now."""
-        runtime, launches = self._runtime, self._launches
-        self._cold, runtime.cold = runtime.cold, self._cold
-        self._begun, launches.begun = launches.begun, self._begun
-
-    def follow(self, before: "_Memory") -> None:
-        """Do both at once: change *before* back for what the runtime had, and that for this."""
-        runtime, launches = self._runtime, self._launches
-        before._cold, self._cold, runtime.cold = runtime.cold, before._cold, self._cold
-        before._begun, self._begun, launches.begun = launches.begun, before._begun, self._begun

@@ -1,7 +1,8 @@
-"""What a runtime remembers of launches."""
+"""What a runtime, and each of several hosts, remembers of launches and other calls."""
 
 from typing import TYPE_CHECKING
 
+from acl_py.runtime.host import Host
 from device_model.completions import Nanoseconds
 from device_model.work import Kernel
 
@@ -25,3 +26,27 @@ class Launches:
         """Let kernels that are launched from now on run for *limit_ns* at most; 0 takes the limit away."""
         self.limit_ns = limit_ns
         self.prepared.clear()  # prepared under the old limit
+
+
+class HostMemory:
+    """What a host remembers: which of its calls take longer next time, and whether it has launched a kernel."""
+
+    __slots__ = ("_begun", "_cold", "_launches", "_runtime")
+
+    def __init__(self, runtime: Host) -> None:
+        self._runtime = runtime
+        self._launches = runtime.state(Launches)
+        self._cold: dict[str, None] = {}
+        self._begun = False
+
+    def swap(self) -> None:
+        """Change it for what the runtime has now."""
+        runtime, launches = self._runtime, self._launches
+        self._cold, runtime.cold = runtime.cold, self._cold
+        self._begun, launches.begun = launches.begun, self._begun
+
+    def follow(self, before: "HostMemory") -> None:
+        """Do both at once: change *before* back for what the runtime had, and that for this."""
+        runtime, launches = self._runtime, self._launches
+        before._cold, self._cold, runtime.cold = runtime.cold, before._cold, self._cold
+        before._begun, self._begun, launches.begun = launches.begun, before._begun, self._begun

@@ -46,7 +46,7 @@ from device_model.errors import INTERRUPTS
 from device_model.scheduler import END_NS, Scheduler, check_clock
 
 if TYPE_CHECKING:
-    from acl_py.waiting.own_hosts import Turns
+    from acl_py.waiting.turns import Turns
 
 BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump does not block it
 EMPTY_LOOKS = 2

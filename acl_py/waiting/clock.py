@@ -36,7 +36,7 @@ from device_model.completions import Nanoseconds
 from device_model.scheduler import END_NS
 
 if TYPE_CHECKING:
-    from acl_py.waiting.own_hosts import Turns
+    from acl_py.waiting.turns import Turns
 
 NS = 1_000_000_000  # of a second
 _END_S = END_NS / NS
@@ -71,23 +71,23 @@ class Timers:
     """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[Nanoseconds, int, asyncio.TimerHandle]] = []
+        self.heap: list[tuple[Nanoseconds, int, asyncio.TimerHandle]] = []
         self._sequence = 0
         self._room = 100
 
     def add(self, ns: Nanoseconds, timer: asyncio.TimerHandle) -> None:
         """Let *timer* ring at *ns*."""
-        if len(self._heap) >= self._room:
-            self._heap = [entry for entry in self._heap if not entry[2].cancelled()]
-            heapify(self._heap)
-            self._room = 100 + 2 * len(self._heap)
+        if len(self.heap) >= self._room:
+            self.heap[:] = [entry for entry in self.heap if not entry[2].cancelled()]
+            heapify(self.heap)
+            self._room = 100 + 2 * len(self.heap)
         self._sequence += 1
-        heappush(self._heap, (ns, self._sequence, timer))
+        heappush(self.heap, (ns, self._sequence, timer))
 
     @property
     def first_ns(self) -> float:
         """When the first timer rings; infinity if there is none."""
-        heap = self._heap
+        heap = self.heap
         while heap and heap[0][2]._cancelled:  # the method takes half of the time
             heappop(heap)
         return heap[0][0] if heap else inf
@@ -97,8 +97,8 @@ class Timers:
 
         The caller may set and cancel timers meanwhile.
         """
-        while self._heap and self._heap[0][0] <= until:
-            ns, _, timer = heappop(self._heap)
+        while self.heap and self.heap[0][0] <= until:
+            ns, _, timer = heappop(self.heap)
             if not timer._cancelled:
                 yield ns, timer
 
@@ -295,7 +295,8 @@ class Clock(Gate):
     @contextmanager
     def own_hosts(self) -> "Iterator[Turns]":
         """Return a block in which all calls are made by tasks that have a host each, and its turns (own_hosts.py)."""
-        from acl_py.waiting.own_hosts import Turns  # imported here: few programs need greenlets
+        from acl_py.waiting.own_hosts import serving  # imported here: few programs need greenlets
+        from acl_py.waiting.turns import Turns
 
         if self._turns_of_hosts is None:
             self._turns_of_hosts = Turns(self, self._loop)
@@ -303,7 +304,7 @@ class Clock(Gate):
         self._own_hosts += 1
         self._set_horizons()
         try:
-            with nullcontext() if self._own_hosts > 1 else turns.serving(self._loop):
+            with nullcontext() if self._own_hosts > 1 else serving(turns, self._loop):
                 yield turns
         finally:
             self._own_hosts -= 1
@@ -339,22 +340,7 @@ class Clock(Gate):
         if len(self.bridges) > 1:
             return self._let_several_act(turns, until)
         [bridge] = self.bridges
-        host, scheduler = bridge.host, bridge.host.scheduler
-        heap, hosts, ready, timers = scheduler.heap, turns.ready, self.ready, self.timers
-        last = until - bridge.began_ns
-        assert ready is not None, f"{self!r} does not see what its loop can run"
-        try:
-            while not hosts and len(ready) <= self.is_armed and timers.first_ns >= until:
-                if not heap or heap[0][0] > last:
-                    return timers.first_ns > until
-                scheduler.step()
-            return False
-        finally:
-            if scheduler.before_return is not None:
-                scheduler.before_return()
-                scheduler.settle()
-            if scheduler.now > host.host_ns:
-                host.host_ns = scheduler.now
+        return turns.let_device_act(bridge, until)
 
     def _let_several_act(self, turns: "Turns", until: float) -> bool:
         """Do the same where the devices of several simulations take turns."""

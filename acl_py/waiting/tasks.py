@@ -63,7 +63,7 @@ def awaited_by(tasks: Collection[Task]) -> frozenset[tuple[int, int]]:
 
 
 def _awaited(task: Task) -> Future | None:
-    """Return the future that *task* awaits: the one of its program, if it lies in a `Pause` of own_hosts.py."""
+    """Return the future that *task* awaits: the one of its program, if it lies in a `Pause` of strands.py."""
     waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
     awaited: Future | None = getattr(waiter, "awaited", None)
     return waiter if awaited is None else awaited

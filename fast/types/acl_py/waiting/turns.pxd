@@ -1,0 +1,23 @@
+cimport cython
+from device_model.scheduler cimport Scheduler
+
+cdef class Turns:
+    cdef public object clock
+    cdef public object ready
+    cdef public object queues
+    cdef public object _enter
+    cdef public object _leave
+    cdef public object _at_turn
+    cdef public bint _is_resuming
+    cdef public object _own
+    cdef public object _home
+    cdef public object _running
+
+    @cython.locals(scheduler=Scheduler)
+    cpdef reach(self, bridge, cost)
+    @cython.locals(scheduler=Scheduler, heap=list)
+    cpdef bint let_device_act(self, bridge, until) except -1
+    cpdef take(self, strand, Scheduler scheduler, end)
+    @cython.locals(scheduler=Scheduler)
+    cpdef _come(self, tuple turn)
+    cpdef _next(self)
