@@ -450,3 +450,22 @@ async def test_a_launch_that_is_aborted_while_it_waits_ends_those_that_come_late
         await meets[1](x, y, comms[1])
         with pytest.raises(acl.AclError, match=r"rank 0 of comm 'pair', on device 0, .*: stream 's0' was aborted"):
             await acl.SynchronizeDevice()
+
+
+async def test_the_time_limit_of_kernels_holds_for_the_wait_for_other_ranks():
+    async with simulation(rules="acl"):
+        await acl.SetOpExecuteTimeOut(1)
+        comms = await acl.CommInitAll(2, name="pair")
+        x, y = [await on_device(np.ones(N, np.float16)) for _ in range(2)]
+        launch = await meets[1](x, y, comms[0])
+        await acl.SetDevice(1)
+        x, y = [await on_device(np.ones(N, np.float16)) for _ in range(2)]
+        await acl.Sleep(2_000_000)
+        assert launch.end_ns - launch.start_ns == 10**9
+        await acl.SetDevice(0)
+        with pytest.raises(acl.AclError, match=r"would have run 1 s, longer than SetOpExecuteTimeOut\(\) allows"):
+            await acl.SynchronizeDevice()
+        await acl.SetDevice(1)
+        await meets[1](x, y, comms[1])
+        with pytest.raises(acl.AclError, match=r"rank 0 .* its launch has taken too long"):
+            await acl.SynchronizeDevice()
