@@ -340,7 +340,7 @@ class RankLaunch(Launch):
         if play is None or gang.timetable is None:
             return Pause(min(limits, default=None), self.cores)
         play.advance(after_ns * play.cycles_per_ns)
-        gang.timetable.look()
+        gang.timetable.look(self)
         if not play.is_over:
             at = play.next_at()
             limits += [] if at == inf else [floor(at / play.cycles_per_ns) + 1]
