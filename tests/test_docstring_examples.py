@@ -121,6 +121,18 @@ def rows(x, y, units): asc.printf('%d', len(units[asc.GetBlockIdx()]))
 lengths = [64 * row for row in range(1, 33)]
 """
 # The program around the example of each name, which stands in the place of {example}.
+HCCL = """\
+@asc.kernel
+def kernel(x: asc.In, gathered: asc.Out, comm, tiling, count):
+    {example}
+
+""" + awaited(
+    "x, y = [Array(await Malloc(256), np.float16) for _ in range(2)]\nawait Memset(x, 256, 0, 256)\n"
+    "(comm,) = await CommInitAll(1)\nlaunch = await kernel[2](x, y, comm, 'tiling', 128)\nawait SynchronizeDevice()\n"
+    "assert not launch.work.result.findings\n",
+    device="ascend910b1",
+).replace("    {example}\n", "")
+
 STAGES = {
     "acl_py.Simulation.fault": awaited("sim = current_simulation()"),
     "acl_py.annotate": LAYERS + awaited(ARRAYS),
@@ -133,6 +145,7 @@ STAGES = {
     "acl_py.simulate": "async def main():\n    {example}\n\nasyncio.run(main())\n",
     "acl_py.asc": awaited(f"{BUFFERS}length = 128", device="ascend910b1"),
     "acl_py.asc.Balancer": ROWS + awaited(ARRAYS, device="ascend910b1"),
+    "acl_py.asc.Hccl": HCCL,
     "acl_py.asc.Pipeline": on_cores(IN_CORE),
     "acl_py.asc.TilingKey": "from acl_py.asc import TilingKey\n{example}\nassert KEY.choice(110)['kind'] == 'split'\n",
     "acl_py.asc.kernel": PLAIN,

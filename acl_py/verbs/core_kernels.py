@@ -2,7 +2,8 @@
 
 `asc.kernel` makes them, and `asc` is the language they are written in. The function runs once for each block; one
 that changes nothing outside of it may run once for several blocks that take the same steps. It gets arrays in device
-memory as buffers for `GlobalTensor.SetGlobalBuffer`, and all other arguments unchanged.
+memory as buffers for `GlobalTensor.SetGlobalBuffer`, communicators as contexts for `Hccl`, and all other arguments
+unchanged.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -334,12 +334,13 @@ class RankLaunch(Launch):
         if error is not None:
             return self._stop(error, after_ns)
         if 0 < self.limit_ns <= after_ns:
-            return self._stop(self.out_of_time(after_ns), self.limit_ns)
+            self.leave("its launch has taken too long")
+            return self._stopped(self.out_of_time(after_ns), self.limit_ns)
         limits = [self.limit_ns] if self.limit_ns else []
         if play is None or gang.timetable is None:
             return Pause(min(limits, default=None), self.cores)
         play.advance(after_ns * play.cycles_per_ns)
-        gang.timetable.look()
+        gang.timetable.look(self)
         if not play.is_over:
             at = play.next_at()
             limits += [] if at == inf else [floor(at / play.cycles_per_ns) + 1]

@@ -166,16 +166,22 @@ class Clocked(Protocol):
 
 
 class _Line:
-    """The turns of one rank in one communicator, one behind the other."""
+    """The turns of *server* in *room*, one behind the other; *launch* is the one that it serves."""
 
-    __slots__ = ("asked", "ended_ns", "launch", "place", "server")
+    __slots__ = ("asked", "ended_ns", "launch", "place", "room", "server")
 
-    def __init__(self, server: Server, launch: Clocked) -> None:
+    def __init__(self, room: Room, server: Server, launch: Clocked) -> None:
+        self.room = room
         self.server = server
         self.launch = launch
         self.place = 0  # of the first turn that has not ended
         self.asked = -1  # of the last turn that has begun here
         self.ended_ns: Nanoseconds = 0  # when the last turn so far has ended
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a turn has not ended that takes place."""
+        return self.place < len(self.server.turns) and self.room.rounds[self.place].is_met
 
 
 class Timetable:
@@ -190,44 +196,40 @@ class Timetable:
         message_ns: Nanoseconds,
         told: Callable[[], None],
     ) -> None:
-        self._rooms = rooms
         self._message_ns = message_ns
         self._told = told
         self._ended: set[Instruction] = set()  # turns of servers
-        self._lines = {room: [_Line(server, launch_of(server)) for server in room.servers] for room in rooms}
+        self._of: dict[Clocked, list[_Line]] = {}
+        self._in: dict[Room, list[_Line]] = {}
+        for room in rooms:
+            for server in room.servers:
+                launch = launch_of(server)
+                line = _Line(room, server, launch)
+                self._of.setdefault(launch, []).append(line)
+                self._in.setdefault(room, []).append(line)
 
     def last_end_ns(self, launch: Clocked) -> Nanoseconds | None:
         """Return when the last turn of *launch* has ended, 0 if it has none; None if one has not ended."""
-        last = 0
-        for room, lines in self._lines.items():
-            for line in lines:
-                if line.launch is launch:
-                    if line.place < len(line.server.turns) and room.rounds[line.place].is_met:
-                        return None
-                    last = max(last, line.ended_ns)
-        return last
+        lines = self._of[launch]
+        return None if any(line.is_open for line in lines) else max(line.ended_ns for line in lines)
 
-    def look(self) -> None:
-        """Let turns begin whose time is known now."""
-        for room, lines in self._lines.items():
-            for line in lines:
-                self._look_at(room, line)
+    def look(self, launch: Clocked) -> None:
+        """Let turns of *launch* begin whose time is known now."""
+        for line in self._of[launch]:
+            if line.is_open and line.asked < line.place:
+                self._look_at(line)
 
-    def _look_at(self, room: Room, line: _Line) -> None:
-        turns = line.server.turns
-        if line.place == len(turns) or line.asked == line.place or not room.rounds[line.place].is_met:
-            return
-        turn = turns[line.place]
+    def _look_at(self, line: _Line) -> None:
+        turn, met = line.server.turns[line.place], line.room.rounds[line.place]
         committed = line.launch.when(turn.commit)
         if committed == inf or not self._ended.issuperset(turn.after):
             return
         line.asked = line.place
-        met = room.rounds[line.place]
         met.begins_ns = max(met.begins_ns, ceil(committed) + self._message_ns)
         met.waiting -= 1
         if not met.waiting:
-            scheduler = room.clique.scheduler
-            scheduler.at(max(met.begins_ns, scheduler.now), self._begin, (room, met))
+            scheduler = line.room.clique.scheduler
+            scheduler.at(max(met.begins_ns, scheduler.now), self._begin, (line.room, met))
 
     def _begin(self, what: tuple[Room, Round]) -> None:
         room, met = what
@@ -235,14 +237,13 @@ class Timetable:
         play.serve(met, lambda now: self._end(room, met, now))
 
     def _end(self, room: Room, met: Round, now: Nanoseconds) -> None:
-        if met.is_over:
-            return
         met.is_over = True
-        for line in self._lines[room]:
+        for line in self._in[room]:
             turn = met.turns[line.server.rank]
             line.place += 1
             line.ended_ns = now
             self._ended.add(turn.done)
             line.launch.happen(turn, now)
-        self.look()
+        for launch in self._of:
+            self.look(launch)
         self._told()

@@ -344,6 +344,66 @@ async def test_steps_beside_the_clock_give_the_times_of_a_play_that_knows_all_en
         assert timeline.duration_ns == launch.end_ns - launch.start_ns
 
 
+@asc.kernel
+def in_any_order(x: asc.In, y: asc.InOut, comm: object, tasks: tuple, commits: tuple, waits: tuple):
+    """Prepare *tasks*, each in a room of its own; commit and wait for turns in the order that this rank was given."""
+    hccl = opened()
+    me, size = hccl.GetRankId(), hccl.GetRankDim()
+    handles = []
+    for room, (kind, count, turns) in enumerate(tasks):
+        send, recv = x + room * ROOM, y + room * ROOM
+        ask = getattr(hccl, kind)
+        if kind == "AllReduce":
+            handles.append(ask(send, recv, count, FP32, SUM, turns))
+        elif kind == "ReduceScatter":
+            handles.append(ask(send, recv, count, FP32, SUM, turns * count, turns))
+        else:
+            handles.append(ask(send, recv, count, FP32, turns * count, turns))
+    for task in commits[me]:
+        hccl.Commit(handles[task])
+    for task in waits[me]:
+        hccl.Wait(handles[task])
+    assert [hccl.Query(handle) for handle in handles] == [turns for _, _, turns in tasks]
+    assert size == len(commits)
+    closed(hccl)
+
+
+ROOM = 4 * 3 * 16  # elements of a task: of four ranks, three turns of up to 16
+
+
+def expected(kind, parts, rank):
+    """What *rank* gets of the elements *parts*[i] of rank i."""
+    if kind == "AllReduce":
+        return np.sum(parts, axis=0)
+    if kind == "AllGather":
+        return np.concatenate(parts)
+    pieces = [np.split(part, len(parts))[rank] for part in parts]
+    return np.sum(pieces, axis=0) if kind == "ReduceScatter" else np.concatenate(pieces)
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
+async def test_tasks_end_in_their_order_whatever_the_order_of_commits_and_waits(seed):
+    rng = np.random.default_rng(seed)
+    ranks, kinds = int(rng.integers(2, 5)), ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll")
+    tasks = tuple(
+        (str(rng.choice(kinds)), int(rng.integers(1, 17)), int(rng.integers(1, 4))) for _ in range(rng.integers(1, 6))
+    )
+    turns = [task for task, (_, _, count) in enumerate(tasks) for _ in range(count)]
+    commits, waits = (tuple(tuple(rng.permutation(turns).tolist()) for _ in range(ranks)) for _ in range(2))
+    xs = numbers(ranks, len(tasks) * ROOM, np.float32)
+    results, launches = await on_ranks(
+        in_any_order, xs, np.zeros(len(tasks) * ROOM, np.float32), tasks, commits, waits, blocks=int(rng.integers(1, 4))
+    )
+    for room, (kind, count, times) in enumerate(tasks):
+        sends = count * times * (1 if kind in ("AllReduce", "AllGather") else ranks)
+        parts = [x[room * ROOM : room * ROOM + sends] for x in xs]
+        for rank, result in enumerate(results):
+            wanted = expected(kind, parts, rank)
+            assert np.array_equal(result[room * ROOM : room * ROOM + len(wanted)], wanted)
+    ends = [launch.end_ns for launch in launches]
+    assert max(ends) - min(ends) < 10  # all wait for the last turn, and differ by a few instructions behind it
+
+
 @pytest.mark.parametrize("is_busy", [False, True])
 async def test_a_core_that_has_waited_finds_the_memory_as_busy_as_it_is_then(is_busy):
     @asc.kernel

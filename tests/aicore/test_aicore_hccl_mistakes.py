@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from core_kernels import on_device, simulation
+from core_kernels import on_device, read, simulation
 
 import acl_py as acl
 from acl_py import asc
@@ -147,6 +147,36 @@ async def test_a_planted_mistake_is_found_once_at_its_line(kernel, rule, missing
     assert errors == {}
     assert [(each.rule.name, each.missing) for each in findings] == [(rule, missing)]
     assert f"{Path(__file__).name}:{line_of(kernel)}" in findings[0].sites
+
+
+async def test_in_weak_mode_the_server_sends_the_old_bytes_and_a_core_reads_the_old_ones():
+    @asc.kernel(weak=True)
+    def hurries(x: asc.InOut, y: asc.InOut, z: asc.Out, comm: object):
+        hccl, tile = opened(), ub_of_ones()
+        asc.DataCopy(gm(x), tile, N)  # the server need not see these ones,
+        handle = hccl.AllReduce(x, y, N, FP16, SUM, commit=True)
+        asc.PipeBarrier(asc.PIPE_ALL)
+        asc.DataCopy(tile, gm(y), N)  # nor need the core see what the server writes
+        asc.PipeBarrier(asc.PIPE_ALL)
+        asc.DataCopy(gm(z), tile, N)
+        asc.PipeBarrier(asc.PIPE_ALL)
+        hccl.Wait(handle)
+        hccl.Finalize()
+
+    async with simulation() as sim:
+        results = []
+        for device, comm in enumerate(await acl.CommInitAll(2)):
+            await acl.SetDevice(device)
+            x, y, z = [await on_device(np.full(N, number, np.float16)) for number in (10, 30, 0)]
+            await hurries[1](x, y, z, comm)
+            results.append((y, z))
+        for device, (y, z) in enumerate(results):
+            await acl.SetDevice(device)
+            await acl.SynchronizeDevice()
+            assert (set((await read(y)).tolist()), set((await read(z)).tolist())) == ({20.0}, {30.0})
+        assert {finding.missing for finding in sim.findings} == {
+            "Hccl.Wait", "a barrier of all cores and pipes before Hccl.Commit"
+        }  # fmt: skip
 
 
 # Mistakes that end the launch: on the rank that makes them, and with it on the other one
@@ -419,4 +449,23 @@ async def test_a_launch_that_is_aborted_while_it_waits_ends_those_that_come_late
         x, y = [await on_device(np.ones(N, np.float16)) for _ in range(2)]
         await meets[1](x, y, comms[1])
         with pytest.raises(acl.AclError, match=r"rank 0 of comm 'pair', on device 0, .*: stream 's0' was aborted"):
+            await acl.SynchronizeDevice()
+
+
+async def test_the_time_limit_of_kernels_holds_for_the_wait_for_other_ranks():
+    async with simulation(rules="acl"):
+        await acl.SetOpExecuteTimeOut(1)
+        comms = await acl.CommInitAll(2, name="pair")
+        x, y = [await on_device(np.ones(N, np.float16)) for _ in range(2)]
+        launch = await meets[1](x, y, comms[0])
+        await acl.SetDevice(1)
+        x, y = [await on_device(np.ones(N, np.float16)) for _ in range(2)]
+        await acl.Sleep(2_000_000)
+        assert launch.end_ns - launch.start_ns == 10**9
+        await acl.SetDevice(0)
+        with pytest.raises(acl.AclError, match=r"would have run 1 s, longer than SetOpExecuteTimeOut\(\) allows"):
+            await acl.SynchronizeDevice()
+        await acl.SetDevice(1)
+        await meets[1](x, y, comms[1])
+        with pytest.raises(acl.AclError, match=r"rank 0 .* its launch has taken too long"):
             await acl.SynchronizeDevice()

@@ -226,7 +226,7 @@ class Hccl(Tasks):
     def InterHcclGroupSync(self, src_group_id: int, src_handle_id: int) -> None:
         """Let tasks that are prepared later wait for a task of another communicator (Ascend C: InterHcclGroupSync).
 
-        Runs on the scalar pipe and waits for nothing.
+        Runs on the scalar pipe and waits for nothing. Of the vendor's cards, Atlas A3 has it, and A2 does not.
 
         Args:
             src_group_id: The communicator, as the index for GetHcclContext().

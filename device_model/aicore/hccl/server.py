@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore.core.findings import Rule
-from device_model.aicore.core.machine import Core, Token, refuse_read_only
+from device_model.aicore.core.machine import Core, Stale, Token, refuse_read_only
 from device_model.aicore.core.memories import GlobalMemory, Range
 from device_model.aicore.core.names import CoreType, Pipe
 from device_model.aicore.core.program import Instruction, Kind, Program
@@ -275,10 +275,10 @@ class Server:
         task.begun += 1
         learn_token(self.core, token)
         reads = task.ask.sends(number)
-        self._access(task, reads, ())
-        pieces = [memory.bytes[start:stop].copy() for memory, start, stop in reads] if self.core.values else []
+        _, stale = self._access(task, reads, ())
+        pieces = [_bytes_of(each, stale) for each in reads] if self.core.values else []
         # From now on the bytes of the others may arrive at any time.
-        done = self._access(task, (), task.ask.receives(number))
+        done, _ = self._access(task, (), task.ask.receives(number))
         turn = Turn(task, number, token.sets[0], tuple(self._after), pieces, done)
         self._after.clear()
         self.turns.append(turn)
@@ -291,14 +291,16 @@ class Server:
                 memory.bytes[start:stop] = data
         turn.task.ended.append(Token((turn.done,), _known(self.core)))
 
-    def _access(self, task: Task, reads: Sequence[Range], writes: Sequence[Range]) -> Instruction:
+    def _access(
+        self, task: Task, reads: Sequence[Range], writes: Sequence[Range]
+    ) -> tuple[Instruction, Sequence[Stale]]:
+        """Check accesses; return the instruction that stands for them, and the old bytes that it reads (weak mode)."""
         core, prepared = self.core, task.ask.prepared
         name = f"{task.ask.kind} of the HCCL server"
         instruction = Instruction(core.index, Pipe.S, Kind.WORK, name, 0, 0, 0, None, (), prepared.code, prepared.lasti)
-        if core.hazards:
-            core.access(instruction, reads, writes)
+        stale = core.access(instruction, reads, writes) if core.hazards else ()
         refuse_read_only(instruction, writes)
-        return instruction
+        return instruction, stale
 
     # The end of the launch, and hangs
 
@@ -349,3 +351,14 @@ class Server:
 def _known(core: Core) -> dict[int, tuple[int, ...]]:
     """Return what the scalar pipe of *core* knows now."""
     return {**core.remote, core.index: tuple(core.knowledge_of(Pipe.S))}
+
+
+def _bytes_of(read: Range, stale: Sequence[Stale]) -> Bytes:
+    """Return a copy of the bytes of *read*, with those of *stale* as they were."""
+    memory, start, stop = read
+    found: Bytes = memory.bytes[start:stop].copy()
+    for other, first, old in stale:
+        low, high = max(start, first), min(stop, first + len(old))
+        if other is memory and low < high:
+            found[low - start : high - start] = old[low - first : high - first]
+    return found

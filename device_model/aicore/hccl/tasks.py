@@ -206,7 +206,7 @@ class Tasks:
     ) -> int:
         """Prepare that each rank sends to each rank a number of elements of its own (Ascend C: Hccl.AlltoAllV).
 
-        Runs on the scalar pipe and waits for nothing.
+        Runs on the scalar pipe and waits for nothing. Of the vendor's cards, Atlas A3 has it, and A2 does not.
 
         Args:
             send_buf: What this rank gives.

@@ -29,14 +29,21 @@ def accused(title, code, rule, *parts, blocks=1):
 
 
 def finding_of(case):
-    """Launch the kernel of *case*, whose first argument holds ones; return the one finding that it makes."""
+    """Launch the kernel of *case*, whose first argument holds ones; return the one finding that it makes.
+
+    An argument `comm` is the communicator of one rank.
+    """
 
     async def main():
         names = {"asc": asc}
         exec(code_of(case.code), names)
         kernel = names["kernel"]
-        count = kernel.function.__code__.co_argcount
-        arguments = [acl.Array(await acl.Malloc(4 * COUNT), np.float32) for _ in range(count)]
+        code = kernel.function.__code__
+        named = code.co_varnames[: code.co_argcount]
+        arguments = [
+            (await acl.CommInitAll(1))[0] if name == "comm" else acl.Array(await acl.Malloc(4 * COUNT), np.float32)
+            for name in named
+        ]
         ones = np.ones(COUNT, np.float32)
         await acl.Memcpy(arguments[0], ones.nbytes, ones, ones.nbytes, acl.MemcpyKind.HOST_TO_DEVICE)
         await kernel[case.blocks](*arguments)
@@ -145,4 +152,20 @@ def kernel(x: asc.In):
     "RAW",
     "GetValue (S) at example.py:5",
     "missing MTE2_S",
+)
+accused(
+    "What a collective brings is read before the wait for it",
+    f"""
+@asc.kernel
+def kernel(x: asc.In, y: asc.InOut, comm: object):
+    tile, hccl = {UB}, asc.Hccl()
+    hccl.Init(comm)
+    handle = hccl.AllGather(x, y, 64, asc.HcclDataType.HCCL_DATA_TYPE_FP32, 0, commit=True)
+    asc.DataCopy(tile, asc.GlobalTensor(asc.float32).SetGlobalBuffer(y), 64)
+    hccl.Wait(handle)
+    hccl.Finalize()
+""",
+    "RAW",
+    "DataCopy (MTE2) at example.py:6",
+    "missing Hccl.Wait",
 )
