@@ -323,7 +323,7 @@ def predicted(row: Row) -> dict[str, Any]:
     """
     timeline = measured_as(row, kernel_of(row)())
     us = timeline.duration_ns / 1000
-    if called := re.search(r"^call, includes (\d+) us of the host", row.get("how", "")):
+    if called := re.search(r"^call, includes (\d+) us of the host", row.get("how", "").lower()):
         us = call_us(card_of(row), us, float(called[1]))
     us += head_us(row)
     pipes = {pipe: round(float(busy), 3) for pipe, busy in timeline.busy_us.items()}
