@@ -24,8 +24,9 @@ def predict_rows(rows, limit_us, crew, out=None, kept=()):
     predicted rows are in *out* as soon as they are known: long files take long.
     """
     done = {place: old for place, row in enumerate(rows) if (old := _kept(row, kept))}
-    left = [(row, f"longer than {limit_us:,.0f} us") for row in rows if row["us"] > limit_us]
-    places = [place for place, row in enumerate(rows) if place not in done and row["us"] <= limit_us]
+    new = [place for place in range(len(rows)) if place not in done]
+    left = [(rows[place], f"longer than {limit_us:,.0f} us") for place in new if rows[place]["us"] > limit_us]
+    places = [place for place in new if rows[place]["us"] <= limit_us]
     if not crew.is_here:
         places.sort(key=lambda place: -rows[place]["us"])  # a long row that begins last would run alone
     unknown = {}

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from tests.bench.measure import markdown, say
+from tests.bench.rows.choices import BANKS
 
 LEAST = 0.03  # by which two times on the card differ
 _SAME = "kind", "shape", "dtype", "card", "cores", "how"
@@ -50,19 +51,20 @@ def _chosen(op):
 
 def show_pairs(pairs):
     """Print both ratios of each pair, and how many have the sign of the card."""
-    lines, right, off = [], 0, []
+    lines, errors = [], {}
     for one, other in pairs:
         card, here = (one[time] / other[time] for time in ("measured", "predicted"))
-        is_right = (card > 1) == (here > 1)
-        right += is_right
-        off.append(abs(here / card - 1))
-        sign = "" if is_right else "wrong"
+        sign = "" if (card > 1) == (here > 1) else "wrong"
+        errors[len(lines)] = abs(here / card - 1)
         lines.append((f"{one['op']} / {other['op']}", str(one["shape"]), f"{card:.2f}", f"{here:.2f}", sign))
-    if lines:
-        markdown(
-            "Pairs that differ in one choice: ratio of their times", ("rows", "shape", "card", "here", "sign"), lines
-        )
-        say(
-            f"{right} of {len(lines)} pairs ({right / len(lines):.0%}) have the measured sign; "
-            f"median error of the ratio {np.median(off):.1%}"
-        )
+    if not lines:
+        return
+    markdown("Pairs that differ in one choice: ratio of their times", ("rows", "shape", "card", "here", "sign"), lines)
+    others = [place for place, line in enumerate(lines) if line[1] != BANKS]
+    for what, places in (("", list(errors)), (" in other choices than bank layouts", others)):
+        right = sum(not lines[place][-1] for place in places)
+        if places:
+            say(
+                f"{right} of {len(places)} pairs{what} ({right / len(places):.0%}) have the measured sign; "
+                f"median error of the ratio {np.median([errors[place] for place in places]):.1%}"
+            )

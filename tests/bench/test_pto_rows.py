@@ -1,4 +1,6 @@
-"""Convolution and TopK of published rows (rows/convolutions.py, rows/largest.py) against NumPy, and their words."""
+"""Convolution, TopK and attention of published rows (rows/convolutions.py, rows/largest.py, rows/pto_attention.py)
+against NumPy, and their words.
+"""
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from tests.bench.rows.convolutions import Convolution, arguments, convolve
 from tests.bench.rows.largest import arguments as rows_of
 from tests.bench.rows.largest import fits, largest
 from tests.bench.rows.products import single
+from tests.bench.rows.pto_attention import attention, ring_bytes, tile_of
 from tests.bench.rows.published import UnknownRowError, kernel_of, predicted
 
 SPEC = load("ascend910c").aicore
@@ -46,6 +49,35 @@ def test_the_largest_of_each_row_and_where_they_are(dtype, columns, k):
     places = np.argsort(-x[:, :columns], axis=1, kind="stable")[:, :k]
     assert np.array_equal(rest[2], places)
     assert np.array_equal(rest[1], np.take_along_axis(x, places, 1))
+
+
+@pytest.mark.parametrize(
+    ("heads", "queries", "keys", "tile"),
+    [(2, 128, 1152, 128), (1, 256, 1536, 256), (1, 128, 1024, 512), (1, 128, 2048, 1024)],
+)
+def test_attention_in_tiles_of_any_size_equals_numpy(heads, queries, keys, tile):
+    """The ring of the first has fewer slots than there are tiles; the last has fewer tiles than go ahead."""
+    rng, blocks = np.random.default_rng(1), heads * queries // 128
+    q, k, v = (rng.normal(size=(heads, length, 128)).astype(half) for length in (queries, keys, keys))
+    out, rings = np.zeros(q.shape, single), np.zeros(blocks * ring_bytes(tile), np.uint8)
+    args = q, k, v, out, rings, blocks, tile
+    result = run(attention, blocks, args, SPEC, kind=KernelType.MIX_AIC_1_2)
+    assert not list(result.findings)
+    scores = q.astype(np.float64) @ k.astype(np.float64).swapaxes(1, 2) / 128**0.5
+    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    exact = shares / shares.sum(axis=-1, keepdims=True) @ v.astype(np.float64)
+    assert np.allclose(out, exact, rtol=1e-3, atol=2e-4)
+
+
+def test_attention_on_all_cores_has_these_tiles():
+    row = ROW | {"kind": "attention", "op": "flash attention, PTO kernel, all cores", "shape": [1, 256, 512, 128]}
+    assert predicted(row)["predicted"] > 1
+    with pytest.raises(UnknownRowError, match="512 keys"):
+        kernel_of(row | {"shape": [1, 256, 1152, 128]})
+
+
+def test_more_keys_have_larger_tiles():
+    assert [tile_of(keys) for keys in (128, 256, 1024, 1280, 8192, 16384)] == [128, 256, 256, 512, 512, 1024]
 
 
 def test_rows_whose_buffers_do_not_fit_are_known():

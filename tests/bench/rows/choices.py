@@ -25,11 +25,12 @@ PRODUCTS = [
     _product("preload, B zN, swizzle <3, 1>", [160, 2048, 6144], 40.6),
     _product("preload, B zN, swizzle <4, 1>", [160, 2048, 6144], 35.3),
 ]
+BANKS = "bank layout"
 FAMILIES = [
     ("tile", "Add", ("48 cores, 8 KB", "48 cores, 32 KB")),
     ("buffers", "Add", ("48 cores, 32 KB", "... double buffer")),
     ("L2", "Add", ("... double buffer", "... inputs bypass the L2")),
-    ("bank layout", "Add", ("... inputs bypass the L2", "... bank groups apart")),
+    (BANKS, "Add", ("... inputs bypass the L2", "... bank groups apart")),
     ("tile", "VectorAdd", ("8 cores, 4 KB", "8 cores, 40 KB")),
     ("buffers", "VectorAdd", ("8 cores, 40 KB, 8 Adds", "8 cores, 20 KB, 8 Adds, double buffer")),
     ("tile", "To UB", ("[1, 64]", "[64, 64]", "[64, 1024]")),
@@ -38,7 +39,7 @@ FAMILIES = [
     ("tile", "To L1", ("[64, 64]", "[64, 256]")),
     ("order", "To L1", ("4 times", "4 quarters 4 times")),
     ("order", "To L1", ("the same addresses", "addresses apart")),
-    ("bank layout", "Banks", (
+    (BANKS, "Banks", (
         "apart", "sources in one bank", "sources in one group", "result over a source, in step",
         "result over a source, a block on", "in place", "in place, one block of a source",
         "in place, one block of each repeat",
