@@ -123,6 +123,26 @@ def test_a_batch_stays_in_gm_and_matrices_may_lie_side_by_side():
     assert seen == [0, each * N * 4]
 
 
+@pytest.mark.parametrize("kind", [AIC, MIX], ids=str)
+def test_pieces_of_one_product_lie_one_behind_the_other(kind):
+    a, b = matrices(6, 1, 1)
+    tiling = tiled(fix_split=(16, 16, 32))
+    out = np.zeros((2, M, 16), single)
+
+    def kernel(a, b, out):
+        mm = Matmul(*IN_GM)
+        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            return
+        mm.SetTensorA(gm(a))
+        mm.SetTensorB(gm(b))
+        mm.IterateAll(gm(out), 0, True, True, sync=False)
+        mm.WaitIterateAll()
+        mm.End()
+
+    assert found(launch(kernel, a, b, out, kind=kind)) == []
+    assert np.allclose(np.concatenate(out, axis=1), (a.astype(single) @ b.astype(single))[0], rtol=1e-4, atol=1e-4)
+
+
 def refused(call, *, has_room=True):
     a, b = matrices(5, 8, 8)
 

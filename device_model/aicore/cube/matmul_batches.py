@@ -4,7 +4,6 @@ On a vector core each is a message to the cube core of the block, see `matmul_re
 """
 
 from collections import deque
-from typing import Any
 
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import BLOCK, HardEvent, Pipe, Space
@@ -22,7 +21,15 @@ ROUNDS_AHEAD = 8  # batches that the cube core may owe; a flag counts to 15
 class Batches(Product):
     """The requests of a Matmul; see `matmul.Matmul`, which has those for single pieces, too."""
 
-    def IterateAll(self, dst: GlobalTensor, en_atomic: int = 0, *, sync: bool = True) -> None:
+    def IterateAll(
+        self,
+        dst: GlobalTensor,
+        en_atomic: int = 0,
+        sequential: bool = False,  # Ascend C's order
+        wait_iterate_all: bool = False,  # noqa: ARG002
+        *,
+        sync: bool = True,
+    ) -> None:
         """Compute all pieces of C and store them in GM (Ascend C: IterateAll).
 
         A vector core waits until its cube core has stored all of them; without *sync*, at WaitIterateAll() or at its
@@ -32,14 +39,19 @@ class Batches(Product):
             dst: The first element of this core's C.
             en_atomic: How C is combined with the contents of GM: 0 overwrites them, 1 adds to them, 2 keeps the larger
                 number and 3 the smaller one.
+            sequential: Whether pieces lie one behind the other, each with rows base_n elements apart.
+            wait_iterate_all: No effect: WaitIterateAll may always be called.
             sync: Whether to wait.
 
         Raises:
-            KernelError: A or B is not set, *dst* is not of C's type and position, or *en_atomic* is no such number.
+            KernelError: A or B is not set, *dst* is not of C's type and position, *en_atomic* is no such number, or C
+                is in NZ with *sequential*.
         """
         job = self._started()
         self._check_c(dst, Space.GM)
-        self._request(Message(job, None, dst, self._row_of_c, checked_atomic(en_atomic)), sync=sync)
+        self._check_sequential("IterateAll", sequential=sequential)
+        row = self._tiled.base_n if sequential else self._row_of_c
+        self._request(Message(job, None, dst, row, checked_atomic(en_atomic), sequential=sequential), sync=sync)
         self._job = None
 
     def SetBatchNum(self, batch_a: int, batch_b: int) -> None:
@@ -265,6 +277,10 @@ class Batches(Product):
         if dst.dtype != dtype_of(self.c.dtype) or self.c.position.space is not space:
             raise KernelError(f"C of {self.c} to {dst!r}", "it goes where its MatmulType says, with that type")
 
+    def _check_sequential(self, call: str, *, sequential: bool) -> None:
+        if sequential and self._width_of_c:
+            raise KernelError(f"{call} of C in NZ with sequential", "pieces in turn are stored row by row")
+
     def _through_gm(self, name: str, tensor: LocalTensor, size: int) -> GlobalTensor:
         self.WaitIterateAll()  # the cube core may still read what was there
         return super()._through_gm(name, tensor, size)
@@ -300,15 +316,21 @@ class Batches(Product):
         core = running()
         program = core.program
         core.scalar += MESSAGE_WORDS * core.spec.set_value
+        message = message._replace(cube=self._number)
         core.crossing.mail.setdefault(("ask", program.block, program.sub_block), deque()).append(message)
         CrossCoreSetFlag(2, pipe, ASK)
         self._owed += 1
+        self._line.append(self)
 
     def _answer(self) -> bool:
+        """Wait for the next answer to this object, and for those to others that were asked for before."""
         core = running()
         program = core.program
-        CrossCoreWaitFlag(ANSWER)
-        self._owed -= 1
-        self._send_later()
-        answers: deque[Any] = core.crossing.mail["answer", program.block, program.sub_block]
-        return bool(answers.popleft())
+        while True:
+            CrossCoreWaitFlag(ANSWER)
+            first: Batches = self._line.popleft()
+            first._owed -= 1
+            first._send_later()
+            has_ended = bool(core.crossing.mail["answer", program.block, program.sub_block].popleft())
+            if first is self:
+                return has_ended
