@@ -203,3 +203,17 @@ def test_l1_is_divided_and_l0_is_not():
 
     one, two = places(1), places(2)
     assert two == [2 * one[0], *one[1:]]
+
+
+def test_tilings_of_half_of_l1_fit_together():
+    def kernel(tiling):
+        both = [Matmul(of(half), of(half), of(single)) for _ in range(2)]
+        REGIST_MATMUL_OBJ(TPipe(), None, both[0], tiling, both[1], tiling)
+
+    whole = tiled(512, 1024, 1024)
+    with pytest.raises(KernelError, match=r"do not fit in L1 .*; use smaller or fewer buffers"):
+        launch(kernel, whole, kind=AIC)
+    launch(kernel, tiled(512, 1024, 1024, l1_bytes=SPEC.l1_bytes // 2), kind=AIC)
+    for wrong in (0, SPEC.l1_bytes + 1):
+        with pytest.raises(ValueError, match=rf"l1_bytes {wrong}: it is 1 to {SPEC.l1_bytes}"):
+            tiled(M, N, K, l1_bytes=wrong)
