@@ -92,6 +92,7 @@ def products(a, b, bias, out, kinds, rounds):
             if mm is second:
                 mm.SetBias(gm(bias, single))
             mm.IterateAll(gm(out, single)[number * M * (N + D) + M * start :], sync=kinds == "together")
+            mm.End()  # as public kernels do before another object's turn
         if kinds == "turned":  # the second one first
             second.WaitIterateAll()
             first.WaitIterateAll()
@@ -157,6 +158,30 @@ def test_two_vector_cores_ask_for_different_objects(by_pieces):
     whole = out.reshape(4, 2, 2, 16, 32).transpose(0, 2, 3, 1, 4).reshape(4, M, N)  # down each column first
     assert np.array_equal(whole, a.astype(single) @ b.astype(single))
     assert found(result) == []
+
+
+def test_a_cube_core_leaves_when_nobody_asks_for_anything():
+    def kernel():
+        mm = Matmul(of(half), of(half), of(single))
+        if not REGIST_MATMUL_OBJ(TPipe(), None, mm, tiled(M, N, K)) and GetBlockIdx() % 2:
+            mm.End()
+
+    result = launch(kernel, blocks=4, kind=MIX)
+    assert found(result) == []
+    assert not [each for program in result.programs for each in program.instructions if each.name == "Mmad"]
+
+
+def test_a_second_registration_in_a_mixed_kernel_is_refused():
+    def kernel():
+        pipe = TPipe()
+        for _ in range(2):
+            if REGIST_MATMUL_OBJ(pipe, None, *objects(1)):
+                return
+
+    with pytest.raises(
+        KernelError, match=r"REGIST_MATMUL_OBJ a second time in a mixed kernel; register all objects in"
+    ):
+        launch(kernel, kind=MIX)
 
 
 def refused(arguments):

@@ -1,9 +1,9 @@
 """The Matmul object: C = A * B + bias, requested by vector cores and computed by the cube core of their block.
 
 In a mixed kernel every core makes the object and registers it. Registration is where the cube core works: it serves the
-requests of its vector cores until all of them have called End(), and then leaves the kernel. A vector core sends a
-message and a cross-core flag, and waits for a flag back. Results for UB go through a workspace in GM, because the cores
-share no other memory. While a vector core works on a piece of C, the cube core computes the next one.
+requests of its vector cores until the kernels of all of them have returned, and then leaves its own. A vector core
+sends a message and a cross-core flag, and waits for a flag back. Results for UB go through a workspace in GM, because
+the cores share no other memory. While a vector core works on a piece of C, the cube core computes the next one.
 
 In a kernel on cube cores alone there are no requests: the object computes in the call itself.
 """
@@ -298,19 +298,16 @@ class Matmul(Batches):
             raise KernelError(f"SetLocalWorkspace({tmp_buffer!r})", "it is a tensor of uint8 in UB")
 
     def End(self) -> None:
-        """End the requests of this core (Ascend C: End).
+        """End the use of the object, until its next request (Ascend C: End).
 
-        A vector core waits until the other vector cores of its block have ended theirs too, with the last of several
-        objects. In a kernel on cube cores alone the object may be used again.
+        On a cube core without vector cores it waits for all flags, and gives back their ids. On a vector core nothing
+        happens: what the cube core owes is waited for by WaitIterateAll, the next request, or the end of the kernel.
         """
         if self._cube is not None:
             self._cube.close()
-            return
-        if self in self._beside:
-            self._beside.remove(self)
-        if self._beside:
-            self.WaitIterateAll()
-            return
+
+    def _quit(self) -> None:
+        """Tell the cube core that this core has no more requests, until all vector cores of the block have said so."""
         while not self._ask(Message(None), Pipe.S):
             pass
 
@@ -368,7 +365,7 @@ def REGIST_MATMUL_OBJ(
     for number, (each, its) in enumerate(zip(objects, tilings, strict=True)):
         assert isinstance(each, Matmul)
         assert isinstance(its, TCubeTiling)
-        each._number, each._line, each._beside = number, line, objects
+        each._number, each._line = number, line
         taken = each._begin(pipe, its, workspace, cubes)
         if workspace is not None and number < len(objects) - 1:
             workspace = workspace.of_type(uint8)[taken:]
@@ -376,6 +373,10 @@ def REGIST_MATMUL_OBJ(
     if core.core_type is CoreType.AIV:
         if all(each.core_type is CoreType.AIV for each in core.crossing.cores):
             raise KernelError("a Matmul on vector cores alone", "launch the kernel as MIX_AIC_1_2, or on cube cores")
+        if core.closing:
+            raise KernelError("REGIST_MATMUL_OBJ a second time in a mixed kernel", "register all objects in one call")
+        core.crossing.mail["answer", core.program.block, core.program.sub_block] = deque()
+        core.closing.append(matmul._quit)
         return False
     if not vectors:
         return False
