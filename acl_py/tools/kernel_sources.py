@@ -23,6 +23,10 @@ _SILENT = re.compile(
 )
 
 
+# Of classes that have methods of one name, these come first: kernels use them most.
+_FIRST = ("LocalTensor", "GlobalTensor", "TPipe", "TQue", "Matmul")
+
+
 class Name(NamedTuple):
     """A name that a source uses: how often, in which line first, and what is known of it.
 
@@ -43,7 +47,7 @@ class Name(NamedTuple):
 def here() -> MappingProxyType[str, str]:
     """Return where `acl_py.asc` has each of its names: name -> "Add" or "LocalTensor.GetSize"."""
     places = {name: name for name in _public(asc)}
-    for name in _public(asc):
+    for name in (*_FIRST, *_public(asc)):
         value = getattr(asc, name)
         if isinstance(value, type):
             for part in _public(value):

@@ -299,6 +299,9 @@ def _block(core: Core, kernel: Callable[[], object]) -> None:
     try:
         with np.errstate(all="ignore"):
             kernel()
+            for close in core.closing:
+                close()
+            core.closing.clear()  # breaks reference cycles
         if core.tpipe is not None:
             core.tpipe.Destroy()
         if isinstance(core.unit, CubeUnit):

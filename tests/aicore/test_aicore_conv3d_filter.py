@@ -176,6 +176,18 @@ def test_a_gradient_is_added_unless_the_kernel_says_otherwise():
     assert np.array_equal(on_object(steps), 2 * np.outer(rows, rows).reshape(9, 1, 1) * np.ones((1, 16, 16)))
 
 
+def test_a_piece_may_go_to_a_place_of_its_own():
+    def steps(conv, x, dy, dw):
+        given(conv, x, dy)
+        at = 0
+        while conv.Iterate():
+            conv.GetTensorC(dw[at:], 0, True)
+            at += TILING.base_m * min(TILING.base_n, 144 - at // 16)
+
+    whole = on_object(lambda conv, x, dy, dw: (given(conv, x, dy), conv.IterateAll(dw, 0)))
+    assert np.array_equal(on_object(steps), whole)  # as there are 16 output channels
+
+
 @pytest.mark.parametrize(
     ("steps", "message"),
     [

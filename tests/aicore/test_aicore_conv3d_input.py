@@ -144,6 +144,22 @@ def test_a_gradient_is_added_to_what_is_there_and_one_object_makes_several():
     assert np.array_equal(dx, 2 * 16 * np.outer(rows, rows)[:, :, None] * np.ones(16))
 
 
+def test_a_piece_may_go_to_a_place_of_its_own():
+    tiling = conv3d_backprop_input_tiling(SPEC, (16, 2, 4, 2), (16, 1, 3, 3), half, padding=PADDING)
+
+    def steps(conv, dy, w, dx):
+        given(conv, dy, w, dx)
+        for start in (128, 0):  # the first plane behind the second one
+            assert conv.Iterate()
+            conv.GetTensorC(dx[start:], 0, True)
+        assert not conv.Iterate()
+
+    rows = np.array([2, 3, 3, 2])
+    assert np.array_equal(
+        on_object(steps, tiling).reshape(2, 4, 2, 16), 16 * 2 * rows[:, None, None] * np.ones((2, 4, 2, 16))
+    )
+
+
 @pytest.mark.parametrize(
     ("steps", "message"),
     [

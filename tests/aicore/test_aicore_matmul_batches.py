@@ -123,6 +123,26 @@ def test_a_batch_stays_in_gm_and_matrices_may_lie_side_by_side():
     assert seen == [0, each * N * 4]
 
 
+@pytest.mark.parametrize("kind", [AIC, MIX], ids=str)
+def test_pieces_of_one_product_lie_one_behind_the_other(kind):
+    a, b = matrices(6, 1, 1)
+    tiling = tiled(fix_split=(16, 16, 32))
+    out = np.zeros((2, M, 16), single)
+
+    def kernel(a, b, out):
+        mm = Matmul(*IN_GM)
+        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            return
+        mm.SetTensorA(gm(a))
+        mm.SetTensorB(gm(b))
+        mm.IterateAll(gm(out), 0, True, True, sync=False)
+        mm.WaitIterateAll()
+        mm.End()
+
+    assert found(launch(kernel, a, b, out, kind=kind)) == []
+    assert np.allclose(np.concatenate(out, axis=1), (a.astype(single) @ b.astype(single))[0], rtol=1e-4, atol=1e-4)
+
+
 def refused(call, *, has_room=True):
     a, b = matrices(5, 8, 8)
 
@@ -145,8 +165,12 @@ def refused(call, *, has_room=True):
     [
         (lambda mm: mm.IterateNBatch(0, 1, 1), "IterateNBatch with batch_loop 0; it is 1 or more"),
         (lambda mm: mm.IterateNBatch(1, 2, 3), "a batch of 2 A and 3 B; as many of both"),
-        (lambda mm: mm.IterateNBatch(1, 1, 1, True), "with en_sequential_write; C lies row by row here"),
+        (lambda mm: mm.IterateNBatch(1, 1, 1, True), "with sequential; C of each product lies row by row"),
         (lambda mm: mm.IterateNBatch(9, 1, 1), r"9 batches of 1 with the room .*; call SetWorkspace\(\) with 4608 el"),
+        (
+            lambda mm: mm.IterateBatch(None, 1, 1, True),
+            "IterateBatch with sequential=True and en_partial_sum=False; C of",
+        ),
         (lambda mm: mm.GetBatchTensorC(1, 1), r"without a batch; call IterateNBatch\(..., sync=False\) first"),
         (lambda mm: _after(mm, 2, 1), "GetBatchTensorC of 2 A and 1 B, .*; IterateNBatch had 1 and 1, and False"),
         (lambda mm: _after(mm, 1, 1, single, 64), "GetBatchTensorC to .* x 64>; it has 512 elements of float32 in UB"),

@@ -127,6 +127,11 @@ def test_a_checkout_is_named_with_its_commit(tmp_path):
     assert commit_of(tmp_path / "none").startswith("no commit")
 
 
+def test_a_method_of_several_classes_is_that_of_the_one_that_kernels_use_most():
+    assert kernel_sources.here()["Iterate"] == "Matmul.Iterate"
+    assert kernel_sources.here()["SetValue"] == "LocalTensor.SetValue"
+
+
 def test_names_that_are_here_lead_to_something():
     for place in kernel_sources.here().values():
         value = asc

@@ -189,3 +189,20 @@ def test_a_mask_leaves_no_lane_of_a_comparison_out(mask):
     result, launched = vector(lambda d, a: Compares(d, a, 0.0, CMPMODE.GT, mask, 2), np.zeros(32, np.uint8), x)
     assert np.unpackbits(result, bitorder="little")[:128].tolist() == (x > 0).tolist()
     assert found(launched) == []
+
+
+def test_lengths_alone_serve_a_merge():
+    x, index = np.array([9, 7, 5, 3, 8, 6, 4, 2], single), np.arange(8, dtype=np.uint32)
+    sorted_records = np.stack([x, index.view(single)], axis=1).ravel()
+    counts = []
+
+    def merge(dst, src):
+        numbers = [0, 0, 0, 0]
+        MrgSort(dst, [src, src[8:]], [4, 4, 0, 0], numbers, 0b11, 1, is_exhausted_suspension=True)
+        counts.append(numbers)
+        with pytest.raises(TypeError, match="MrgSort4Info says what is merged"):
+            MrgSort(dst, [src, src[8:]], MrgSort4Info([4, 4, 0, 0], False, 0b11), None, 0b11)
+
+    merged, _ = vector(merge, np.zeros(16, single), sorted_records)
+    assert merged[:14:2].tolist() == [9, 8, 7, 6, 5, 4, 3]
+    assert counts == [[4, 3, 0, 0]]

@@ -72,6 +72,7 @@ class Core:
         "block_dim",
         "block_idx",
         "clocks",
+        "closing",
         "core_type",
         "counts_mask",
         "crossing",
@@ -140,6 +141,7 @@ class Core:
         self.weak = weak
         self.auto_sync = auto_sync
         self.scalar = 0  # cycles of the scalar pipe since the last instruction
+        self.closing: list[Callable[[], None]] = []  # what the core does when its kernel has returned
         self.memories: dict[Space, LocalMemory] = {}
         self.allocators: list[Any] = []  # the memories that have a LocalMemAllocator
         self.unit: Any = None  # its VectorUnit or CubeUnit, from its first use on

@@ -296,17 +296,23 @@ class Conv3DBackpropFilter(Steps):
             raise KernelError(f"SetStartPosition with ho_start_idx {ho_start_idx}", f"it is 0 to {last}")
         self._row = integer(ho_start_idx)
 
-    def GetTensorC(self, output: GlobalTensor, en_atomic: int = 1) -> None:
+    def GetTensorC(
+        self,
+        output: GlobalTensor,
+        en_atomic: int = 1,
+        sequential: bool = False,  # Ascend C's order
+    ) -> None:
         """Store the piece that Iterate has computed (Ascend C: GetTensorC); FIX does so.
 
         Args:
             output: The gradient by the weights, from the first columns and output channel of this core on.
             en_atomic: 1 adds to what is there, and 0 overwrites it.
+            sequential: Whether *output* is the piece itself: for each 16 columns, its output channels alone.
 
         Raises:
             KernelError: There is no piece, *output* is of another type or too small, or *en_atomic* is another number.
         """
-        self._get(output, en_atomic)
+        self._get(output, en_atomic, sequential=sequential)
 
     def IterateAll(self, output: GlobalTensor, en_atomic: int = 1) -> None:
         """Compute and store the part of this core; see Iterate and GetTensorC."""
@@ -340,12 +346,22 @@ class Conv3DBackpropFilter(Steps):
                 high, wide = fractals(min(tiling.base_m, m - top)) * SIDE, min(tiling.base_n, n - left)
                 yield partial(self._stored, self._compute(top, left, high, wide, rows), (top, left), (high, wide))
 
-    def _stored(self, slot: Slot, at: tuple[int, int], size: tuple[int, int], output: GlobalTensor) -> None:
+    def _stored(
+        self,
+        slot: Slot,
+        at: tuple[int, int],
+        size: tuple[int, int],
+        output: GlobalTensor,
+        alone: bool,
+    ) -> None:
         (top, left), (high, wide) = at, size
-        self._check_sizes("GetTensorC", {"grad_weight": output}, self._needed())
-        columns = fractals(self._tiled.whole.org_co) * SIDE
-        params = FixpipeParams(wide, high, 0, columns)
-        Fixpipe(output[left * columns + top * C0 :], slot.tensor, params, CO2Layout.NZ)
+        columns, needed = fractals(self._tiled.whole.org_co) * SIDE, self._needed()
+        start = left * columns + top * C0
+        if alone:
+            start, columns = 0, high
+            needed["grad_weight"] = wide * high
+        self._check_sizes("GetTensorC", {"grad_weight": output}, needed)
+        Fixpipe(output[start:], slot.tensor, FixpipeParams(wide, high, 0, columns), CO2Layout.NZ)
         slot.flag.emptied()
 
     @property

@@ -282,18 +282,24 @@ class Conv3DBackpropInput(Pieces, Steps):
             raise KernelError(what, f"it is {least} to {least + tiling.hi - 1}")
         self._part = self._part._replace(depth=din, place=row * tiling.wi)
 
-    def GetTensorC(self, output: GlobalTensor, en_atomic: int = 0) -> None:
+    def GetTensorC(
+        self,
+        output: GlobalTensor,
+        en_atomic: int = 0,
+        sequential: bool = False,  # Ascend C's order
+    ) -> None:
         """Store the piece that Iterate has computed (Ascend C: GetTensorC); FIX does so.
 
         Args:
             output: The gradient by the input: of one image its first plane, from the first channel and row of this core
                 on.
             en_atomic: 0 overwrites, and 1 adds.
+            sequential: Whether *output* is the piece itself: planes of 16 channels, of its places alone.
 
         Raises:
             KernelError: There is no piece, *output* is of another type or too small, or *en_atomic* is another number.
         """
-        self._get(output, en_atomic)
+        self._get(output, en_atomic, sequential=sequential)
 
     def IterateAll(self, output: GlobalTensor, en_atomic: int = 0) -> None:
         """Compute and store the part of this core; see Iterate and GetTensorC."""
@@ -319,11 +325,22 @@ class Conv3DBackpropInput(Pieces, Steps):
                 slot = self._compute(plane, first, left, rows, wide)
                 yield partial(self._stored, slot, (plane, first, left), (rows, wide))
 
-    def _stored(self, slot: Slot, at: tuple[int, int, int], size: tuple[int, int], output: GlobalTensor) -> None:
+    def _stored(
+        self,
+        slot: Slot,
+        at: tuple[int, int, int],
+        size: tuple[int, int],
+        output: GlobalTensor,
+        alone: bool,
+    ) -> None:
         tiling, part, (plane, first, left), (rows, wide) = self._of, self._part, at, size
-        self._check_sizes("GetTensorC", {"grad_input": output}, self._needed())
         area = tiling.hi * tiling.wi
         start = ((part.depth + plane) * tiling.cin1 + left // SIDE) * area + first
+        needed = self._needed()
+        if alone:
+            start, area = 0, rows
+            needed["grad_input"] = fractals(wide) * rows * C0
+        self._check_sizes("GetTensorC", {"grad_input": output}, needed)
         mode = QuantMode.F322F16 if self.dtype == half else QuantMode.F322BF16
         Fixpipe(output[start * C0 :], slot.tensor, FixpipeParams(wide, rows, 0, area, mode), CO2Layout.NZ)
         slot.flag.emptied()

@@ -7,7 +7,7 @@ from device_model.aicore.cube.conv3d_operands import Operands
 from device_model.aicore.moving.atomics import SetAtomicAdd, SetAtomicNone
 from device_model.kernel.findings import KernelError
 
-Store = Callable[[GlobalTensor], None]
+Store = Callable[[GlobalTensor, bool], None]  # to the result as a whole, or to the piece alone
 
 
 class Steps(Operands):
@@ -51,7 +51,7 @@ class Steps(Operands):
             self._left = None
         return self._store is not None
 
-    def _get(self, output: GlobalTensor, en_atomic: int) -> None:
+    def _get(self, output: GlobalTensor, en_atomic: int, *, sequential: bool) -> None:
         if self._store is None:
             raise KernelError(
                 f"GetTensorC of {self!r} without a piece", "call Iterate() first, and go on while it is True"
@@ -62,7 +62,7 @@ class Steps(Operands):
         store, self._store = self._store, None
         if en_atomic:
             SetAtomicAdd(output.dtype)
-        store(output)
+        store(output, sequential)
         if en_atomic:
             SetAtomicNone()
 

@@ -1,12 +1,14 @@
 """The Matmul object: C = A * B + bias, requested by vector cores and computed by the cube core of their block.
 
 In a mixed kernel every core makes the object and registers it. Registration is where the cube core works: it serves the
-requests of its vector cores until all of them have called End(), and then leaves the kernel. A vector core sends a
-message and a cross-core flag, and waits for a flag back. Results for UB go through a workspace in GM, because the cores
-share no other memory. While a vector core works on a piece of C, the cube core computes the next one.
+requests of its vector cores until the kernels of all of them have returned, and then leaves its own. A vector core
+sends a message and a cross-core flag, and waits for a flag back. Results for UB go through a workspace in GM, because
+the cores share no other memory. While a vector core works on a piece of C, the cube core computes the next one.
 
 In a kernel on cube cores alone there are no requests: the object computes in the call itself.
 """
+
+from collections import deque
 
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space
@@ -36,6 +38,8 @@ from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
 from device_model.kernel.findings import KernelError
 
+MOST_OBJECTS = 4  # that a kernel may register
+
 
 class Matmul(Batches):
     """C = A * B + bias, computed by the cube core of a block (Ascend C: Matmul).
@@ -61,6 +65,12 @@ class Matmul(Batches):
         Raises:
             KernelError: The buffers do not fit, or the workspace is smaller than `tiling.workspace_bytes`.
         """
+        self._begin(pipe, tiling, workspace, None)
+
+    def _begin(
+        self, pipe: TPipe, tiling: TCubeTiling, workspace: GlobalBuffer | None, others: list[Cube] | None
+    ) -> int:
+        """Do what Init does, beside the *others* of this core; return the bytes of the workspace that are taken."""
         core = running()
         self._check_cores(core)
         if self._policy is MatmulPolicy.N_BUFFER_33:
@@ -74,11 +84,13 @@ class Matmul(Batches):
             given = a is Space.L1, b is Space.L1, c is Space.L0C
             # What is computed ahead for a vector core may never be asked for: nothing would empty its blocks.
             unit_flags = not vectors_of(core)
-            self._cube = Cube(pipe, tiling, self.dtype, self._call_back, unit_flags=unit_flags, given=given)
-        elif workspace is not None:
-            self._divide(
-                workspace, core.block_dim * core.ratio, core.program.block * core.ratio + core.program.sub_block
+            self._cube = Cube(
+                pipe, tiling, self.dtype, self._call_back, unit_flags=unit_flags, given=given, others=others
             )
+        elif workspace is not None:
+            number = core.program.block * core.ratio + core.program.sub_block
+            return self._divide(workspace, core.block_dim * core.ratio, number)
+        return 0
 
     def _check_cores(self, core: Core) -> None:
         """Raise KernelError if an operand is in a memory of the other cores."""
@@ -104,8 +116,11 @@ class Matmul(Batches):
         if why:
             raise KernelError(f"a Matmul with {self._policy} and a tiling with {tiling}", why)
 
-    def _divide(self, workspace: GlobalBuffer, vectors: int, number: int) -> None:
-        """Take the part of the workspace of vector core *number* of *vectors*: for pieces of C, and operands in UB."""
+    def _divide(self, workspace: GlobalBuffer, vectors: int, number: int) -> int:
+        """Take the part of the workspace of vector core *number* of *vectors*: for pieces of C, and operands in UB.
+
+        It returns the bytes of all of them.
+        """
         tiling = self._tiled
         m, n, k = self._sizes
         of_c = WORKSPACE_TILES * tiling.base_m * tiling.base_n
@@ -126,6 +141,7 @@ class Matmul(Batches):
             self._rooms[name] = GlobalTensor(dtype).SetGlobalBuffer(workspace.of_type(uint8)[start:], size)
             start += room_bytes(dtype, size)
         self._workspace = self._rooms["c"]
+        return vectors * nbytes
 
     def Iterate(self, en_partial_sum: bool = False, local_c_matrix: LocalTensor | None = None) -> bool:
         """Go to the next piece of C, down its columns first (Ascend C: Iterate).
@@ -169,7 +185,12 @@ class Matmul(Batches):
                 self._cube.compute_into(local_c_matrix, job, row, column, adds=en_partial_sum)
         return True
 
-    def GetTensorC(self, dst: GlobalTensor | LocalTensor, en_atomic: int = 0, *, sequential: bool = False) -> None:
+    def GetTensorC(
+        self,
+        dst: GlobalTensor | LocalTensor,
+        en_atomic: int = 0,
+        sequential: bool = False,  # Ascend C's order
+    ) -> None:
         """Store the current piece of C in GM or in UB (Ascend C: GetTensorC).
 
         A vector core waits until its cube core has stored the piece. The vector pipe may then use a piece in UB without
@@ -194,8 +215,7 @@ class Matmul(Batches):
             return
         if isinstance(dst, GlobalTensor):
             self._check_c(dst, Space.GM)
-            if sequential and self._width_of_c:
-                raise KernelError("GetTensorC of C in NZ with sequential", "pieces in turn are stored row by row")
+            self._check_sequential("GetTensorC", sequential=sequential)
             self._fetch(
                 dst if sequential else dst[self._offset(self._index) :],
                 tiling.base_n if sequential else self._row_of_c,
@@ -278,14 +298,16 @@ class Matmul(Batches):
             raise KernelError(f"SetLocalWorkspace({tmp_buffer!r})", "it is a tensor of uint8 in UB")
 
     def End(self) -> None:
-        """End the requests of this core (Ascend C: End).
+        """End the use of the object, until its next request (Ascend C: End).
 
-        A vector core waits until the other vector cores of its block have ended theirs too. In a kernel on cube cores
-        alone the object may be used again.
+        On a cube core without vector cores it waits for all flags, and gives back their ids. On a vector core nothing
+        happens: what the cube core owes is waited for by WaitIterateAll, the next request, or the end of the kernel.
         """
         if self._cube is not None:
             self._cube.close()
-            return
+
+    def _quit(self) -> None:
+        """Tell the cube core that this core has no more requests, until all vector cores of the block have said so."""
         while not self._ask(Message(None), Pipe.S):
             pass
 
@@ -301,34 +323,62 @@ class Matmul(Batches):
         self._ask(message, Pipe.MTE3 if self._index == 0 else Pipe.MTE2)
 
 
-def REGIST_MATMUL_OBJ(pipe: TPipe, workspace: GlobalBuffer | None, matmul: Matmul, tiling: TCubeTiling) -> bool:
-    """Register a Matmul object, and on the cube cores of a mixed kernel serve all requests (REGIST_MATMUL_OBJ).
+def REGIST_MATMUL_OBJ(
+    pipe: TPipe, workspace: GlobalBuffer | None, matmul: Matmul, tiling: TCubeTiling, *more: Matmul | TCubeTiling
+) -> bool:
+    """Register Matmul objects, and on the cube cores of a mixed kernel serve all requests (REGIST_MATMUL_OBJ).
 
         if REGIST_MATMUL_OBJ(pipe, workspace, mm, tiling):
             return
 
+    Several objects have parts of their own of L1 and of the workspace, one behind the other, and share L0.
+
     Args:
         pipe: The TPipe of this core, which gives cube cores their buffers.
-        workspace: `tiling.workspace_bytes(cores)` of GM for results that go to UB, and operands that come from there;
-            None if none do.
+        workspace: `tiling.workspace_bytes(cores)` of GM for results that go to UB, and operands that come from there,
+            for each object; None if none do.
         matmul: The object.
         tiling: Its tiling.
+        more: Further objects and their tilings, in turn: four objects at most.
 
     Returns:
         True on a cube core that has served its vector cores and has nothing left to do; False on all other cores.
 
     Raises:
-        KernelError: The kernel runs on vector cores alone, the buffers do not fit, or the workspace is too small.
+        KernelError: The kernel runs on vector cores alone, the buffers do not fit, the workspace is too small, or
+            *more* are no pairs of an object and a tiling.
     """
     core = running()
-    matmul.Init(pipe, tiling, workspace)
+    objects, tilings = [matmul, *more[::2]], [tiling, *more[1::2]]
+    if (
+        len(objects) != len(tilings)
+        or len(objects) > MOST_OBJECTS
+        or not all(isinstance(each, Matmul) for each in objects)
+        or not all(isinstance(each, TCubeTiling) for each in tilings)
+    ):
+        raise KernelError(
+            f"REGIST_MATMUL_OBJ of {len(more) + 2} arguments behind the workspace",
+            f"give each Matmul and its tiling in turn, {MOST_OBJECTS} of both at most",
+        )
+    cubes: list[Cube] = []
+    line: deque[Matmul] = deque()
+    for number, (each, its) in enumerate(zip(objects, tilings, strict=True)):
+        assert isinstance(each, Matmul)
+        assert isinstance(its, TCubeTiling)
+        each._number, each._line = number, line
+        taken = each._begin(pipe, its, workspace, cubes)
+        if workspace is not None and number < len(objects) - 1:
+            workspace = workspace.of_type(uint8)[taken:]
     vectors = vectors_of(core)
     if core.core_type is CoreType.AIV:
         if all(each.core_type is CoreType.AIV for each in core.crossing.cores):
             raise KernelError("a Matmul on vector cores alone", "launch the kernel as MIX_AIC_1_2, or on cube cores")
+        if core.closing:
+            raise KernelError("REGIST_MATMUL_OBJ a second time in a mixed kernel", "register all objects in one call")
+        core.crossing.mail["answer", core.program.block, core.program.sub_block] = deque()
+        core.closing.append(matmul._quit)
         return False
     if not vectors:
         return False
-    assert matmul._cube is not None
-    serve(core, matmul._cube, len(vectors))
+    serve(core, cubes, len(vectors))
     return True

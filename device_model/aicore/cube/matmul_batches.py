@@ -4,7 +4,6 @@ On a vector core each is a message to the cube core of the block, see `matmul_re
 """
 
 from collections import deque
-from typing import Any
 
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import BLOCK, HardEvent, Pipe, Space
@@ -22,7 +21,15 @@ ROUNDS_AHEAD = 8  # batches that the cube core may owe; a flag counts to 15
 class Batches(Product):
     """The requests of a Matmul; see `matmul.Matmul`, which has those for single pieces, too."""
 
-    def IterateAll(self, dst: GlobalTensor, en_atomic: int = 0, *, sync: bool = True) -> None:
+    def IterateAll(
+        self,
+        dst: GlobalTensor,
+        en_atomic: int = 0,
+        sequential: bool = False,  # Ascend C's order
+        wait_iterate_all: bool = False,  # noqa: ARG002
+        *,
+        sync: bool = True,
+    ) -> None:
         """Compute all pieces of C and store them in GM (Ascend C: IterateAll).
 
         A vector core waits until its cube core has stored all of them; without *sync*, at WaitIterateAll() or at its
@@ -32,14 +39,19 @@ class Batches(Product):
             dst: The first element of this core's C.
             en_atomic: How C is combined with the contents of GM: 0 overwrites them, 1 adds to them, 2 keeps the larger
                 number and 3 the smaller one.
+            sequential: Whether pieces lie one behind the other, each with rows base_n elements apart.
+            wait_iterate_all: No effect: WaitIterateAll may always be called.
             sync: Whether to wait.
 
         Raises:
-            KernelError: A or B is not set, *dst* is not of C's type and position, or *en_atomic* is no such number.
+            KernelError: A or B is not set, *dst* is not of C's type and position, *en_atomic* is no such number, or C
+                is in NZ with *sequential*.
         """
         job = self._started()
         self._check_c(dst, Space.GM)
-        self._request(Message(job, None, dst, self._row_of_c, checked_atomic(en_atomic)), sync=sync)
+        self._check_sequential("IterateAll", sequential=sequential)
+        row = self._tiled.base_n if sequential else self._row_of_c
+        self._request(Message(job, None, dst, row, checked_atomic(en_atomic), sequential=sequential), sync=sync)
         self._job = None
 
     def SetBatchNum(self, batch_a: int, batch_b: int) -> None:
@@ -58,11 +70,13 @@ class Batches(Product):
         dst: GlobalTensor,
         batch_a: int | None = None,
         batch_b: int | None = None,
-        *,
+        sequential: bool = False,  # Ascend C's order
         matrix_stride_a: int = 0,
         matrix_stride_b: int = 0,
         matrix_stride_c: int = 0,
+        en_partial_sum: bool = False,
         en_atomic: int = 0,
+        *,
         is_bias_batch: bool = True,
         sync: bool = True,
     ) -> None:
@@ -75,9 +89,11 @@ class Batches(Product):
             dst: The first element of this core's C in the first product.
             batch_a: How many matrices A are; by default what SetBatchNum has set.
             batch_b: How many matrices B are: as many, or one of one of them, which is used in all products.
+            sequential: False: C lies row by row, not piece after piece.
             matrix_stride_a: Elements from one A to the next; 0 for those of the whole matrix, in NZ of whole fractals.
             matrix_stride_b: The same for B.
             matrix_stride_c: The same for C.
+            en_partial_sum: False: each product is a sum of its own.
             en_atomic: As for IterateAll.
             is_bias_batch: Whether each product has a bias of its own, behind the one before.
             sync: Whether to wait; otherwise WaitIterateBatch does.
@@ -86,6 +102,11 @@ class Batches(Product):
             KernelError: A number is impossible, A or B is not set, B is sparse, several A or B are in UB, or *dst* is
                 not of C's type and place.
         """
+        if sequential or en_partial_sum:
+            raise KernelError(
+                f"IterateBatch with sequential={sequential} and en_partial_sum={en_partial_sum}",
+                "C of each product lies row by row, and is a sum of its own: give False",
+            )
         if batch_a is not None or batch_b is not None:
             self.SetBatchNum(1 if batch_a is None else batch_a, 1 if batch_b is None else batch_b)
         self._check_batch("IterateBatch", 1)
@@ -99,7 +120,7 @@ class Batches(Product):
         batch_loop: int,
         batch_a: int,
         batch_b: int,
-        en_sequential_write: bool = False,  # Ascend C's order
+        sequential: bool = False,  # Ascend C's order
         matrix_stride_a: int = 0,
         matrix_stride_b: int = 0,
         matrix_stride_c: int = 0,
@@ -117,7 +138,7 @@ class Batches(Product):
             batch_loop: The number of batches.
             batch_a: How many matrices A are in a batch.
             batch_b: How many matrices B are, see IterateBatch.
-            en_sequential_write: False: C lies row by row, not piece after piece.
+            sequential: False: C lies row by row, not piece after piece.
             matrix_stride_a: Elements from one A to the next, see IterateBatch.
             matrix_stride_b: The same for B.
             matrix_stride_c: The same for C. (Ascend C: 0; it takes the layout of C from its tiling.)
@@ -125,12 +146,12 @@ class Batches(Product):
             sync: Whether to wait.
 
         Raises:
-            KernelError: As for IterateBatch, or there is no room in GM, or it is too small, or *en_sequential_write*.
+            KernelError: As for IterateBatch, or there is no room in GM, or it is too small, or *sequential*.
         """
         if whole("IterateNBatch: batch_loop", batch_loop) < 1:
             raise KernelError(f"IterateNBatch with batch_loop {batch_loop}", "it is 1 or more")
-        if en_sequential_write:
-            raise KernelError("IterateNBatch with en_sequential_write", "C lies row by row here: give False")
+        if sequential:
+            raise KernelError("IterateNBatch with sequential", "C of each product lies row by row: give False")
         self.SetBatchNum(batch_a, batch_b)
         self._check_batch("IterateNBatch", batch_loop)
         strides, count = self._strides(matrix_stride_a, matrix_stride_b, matrix_stride_c), max(self._batches)
@@ -152,7 +173,7 @@ class Batches(Product):
             self.WaitIterateAll()
 
     def GetBatchTensorC(
-        self, batch_a: int, batch_b: int, c: LocalTensor | None = None, *, en_sequential_write: bool = False
+        self, batch_a: int, batch_b: int, c: LocalTensor | None = None, *, sequential: bool = False
     ) -> GlobalTensor | None:
         """Return the next batch of an IterateNBatch without sync, or copy it to UB (Ascend C: GetBatchTensorC).
 
@@ -162,7 +183,7 @@ class Batches(Product):
             batch_a: As IterateNBatch had it.
             batch_b: As IterateNBatch had it.
             c: Where the batch goes in UB, matrix after matrix, row after row; with None it stays in GM.
-            en_sequential_write: False, as for IterateNBatch.
+            sequential: False, as for IterateNBatch.
 
         Returns:
             The batch in the room of SetWorkspace, from its first element on; None with *c*.
@@ -171,9 +192,9 @@ class Batches(Product):
             KernelError: There is no batch left, the numbers differ from those of IterateNBatch, or *c* is not in UB, of
                 another type than C, or too small; or C does not lie so that it could be copied as a whole.
         """
-        if (batch_a, batch_b) != self._batches or en_sequential_write:
+        if (batch_a, batch_b) != self._batches or sequential:
             raise KernelError(
-                f"GetBatchTensorC of {batch_a} A and {batch_b} B, en_sequential_write={en_sequential_write}",
+                f"GetBatchTensorC of {batch_a} A and {batch_b} B, sequential={sequential}",
                 f"IterateNBatch had {self._batches[0]} and {self._batches[1]}, and False",
             )
         if not self._parts:
@@ -265,6 +286,10 @@ class Batches(Product):
         if dst.dtype != dtype_of(self.c.dtype) or self.c.position.space is not space:
             raise KernelError(f"C of {self.c} to {dst!r}", "it goes where its MatmulType says, with that type")
 
+    def _check_sequential(self, call: str, *, sequential: bool) -> None:
+        if sequential and self._width_of_c:
+            raise KernelError(f"{call} of C in NZ with sequential", "pieces in turn are stored row by row")
+
     def _through_gm(self, name: str, tensor: LocalTensor, size: int) -> GlobalTensor:
         self.WaitIterateAll()  # the cube core may still read what was there
         return super()._through_gm(name, tensor, size)
@@ -300,15 +325,21 @@ class Batches(Product):
         core = running()
         program = core.program
         core.scalar += MESSAGE_WORDS * core.spec.set_value
+        message = message._replace(cube=self._number)
         core.crossing.mail.setdefault(("ask", program.block, program.sub_block), deque()).append(message)
         CrossCoreSetFlag(2, pipe, ASK)
         self._owed += 1
+        self._line.append(self)
 
     def _answer(self) -> bool:
+        """Wait for the next answer to this object, and for those to others that were asked for before."""
         core = running()
         program = core.program
-        CrossCoreWaitFlag(ANSWER)
-        self._owed -= 1
-        self._send_later()
-        answers: deque[Any] = core.crossing.mail["answer", program.block, program.sub_block]
-        return bool(answers.popleft())
+        while True:
+            CrossCoreWaitFlag(ANSWER)
+            first: Batches = self._line.popleft()
+            first._owed -= 1
+            first._send_later()
+            has_ended = bool(core.crossing.mail["answer", program.block, program.sub_block].popleft())
+            if first is self:
+                return has_ended

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.aicore.core.names import BLOCK, HardEvent, TPosition
+from device_model.aicore.core.names import BLOCK, HardEvent, Space, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
 from device_model.aicore.cube.matmul_chunks import (
@@ -37,6 +37,8 @@ from device_model.aicore.cube.unit_flags import KEEP, TURN
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad
 from device_model.kernel.findings import KernelError
+
+_SHARED = (Space.L0A, Space.L0B, Space.L0C, Space.BT)  # memories of which all products use the same bytes
 
 
 class DataCopyOutParams(NamedTuple):
@@ -109,6 +111,8 @@ class Cube:
     """A cube core that multiplies, with the buffers of a tiling. Jobs may follow each other or alternate by pieces.
 
     *given* says of A and B whether the kernel itself has brought them to L1, and of C whether it gives the room in L0C.
+    Each of the *others*, of which this one becomes the last, has its own part of L1. They share L0, BT and the ids of
+    flags: one of them begins when all reads of another one's bytes are done.
 
     Raises:
         KernelError: The buffers do not fit the memories, base_k is not a multiple of a fractal, or the chunks in L1
@@ -124,7 +128,15 @@ class Cube:
         *,
         unit_flags: bool,
         given: tuple[bool, bool, bool] = (False, False, False),
+        others: "list[Cube] | None" = None,
     ) -> None:
+        self._all = [] if others is None else others
+        self._close_others()
+        taken = pipe.places(_SHARED)
+        if self._all:
+            pipe.begin_at(self._all[0].start)
+        self.start: dict[Space, int] = pipe.places(_SHARED)  # where the bytes of these memories begin
+        self._all.append(self)
         self.tiling = tiling
         self._call_back = call_back
         unit_flags = unit_flags and call_back.data_copy_out is None and not given[2]
@@ -165,10 +177,16 @@ class Cube:
             (table,) = slots(pipe, TPosition.C2, 1, size, self.total, HardEvent.MTE1_M, HardEvent.M_MTE1)
             self._bias = staged, table
         self._pipe = pipe
+        pipe.begin_at({space: max(taken[space], place) for space, place in pipe.places(_SHARED).items()})
         self._is_open = True
         self._index_rooms: dict[LocalTensor, LocalTensor] = {}  # made when B is sparse, by the tensors of chunks
         self._quant: tuple[Slot, Slot] | None = None  # made when columns are scaled
         self._loaded = self._results = 0  # pairs and results so far
+
+    def _close_others(self) -> None:
+        for other in self._all:
+            if other is not self:
+                other.close()
 
     @property
     def results(self) -> int:
@@ -207,6 +225,7 @@ class Cube:
 
     def _issue(self, job: Job, row: int, column: int, dst: LocalTensor, *, adds: bool = False) -> None:
         """Issue what computes a piece of C in *dst*."""
+        self._close_others()
         if not self._is_open:
             for closed in self._all_slots:
                 closed.flag.open()

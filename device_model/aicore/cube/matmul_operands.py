@@ -106,6 +106,8 @@ class Product:
         self._shape: tuple[int, int, int] | None = None
         self._rows = WholeSizes(0, 0, 0, 0, 0)
         self._is_reshaped = False
+        self._number = 0  # among the objects that were registered together
+        self._line: deque[Any] = deque()  # of this core, the objects that wait for an answer, in their order
         self._owed = 0  # answers of the cube core that were not waited for
         self._later: deque[Any] = deque()  # batches that are not requested yet
         self._parts: deque[GlobalTensor] = deque()  # where the batches go that GetBatchTensorC has not returned

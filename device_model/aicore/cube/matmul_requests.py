@@ -5,6 +5,7 @@ C, the cube core computes the next one.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from device_model.aicore.core.machine import Core
@@ -21,7 +22,10 @@ MESSAGE_WORDS = 8  # words of 8 bytes, one cache line, written and read by the s
 
 
 class Message(NamedTuple):
-    """A request of a vector core: a piece of *job* to *dst*, all pieces (*piece* None), or the end (*job* None)."""
+    """A request of a vector core: a piece of *job* to *dst*, all pieces (*piece* None), or the end (*job* None).
+
+    *cube* is the number of the object among those that were registered together.
+    """
 
     job: Job | None
     piece: int | None = None
@@ -29,6 +33,8 @@ class Message(NamedTuple):
     row: int = 0  # elements from one row of dst to the next
     atomic: int = 0  # how C is combined with the contents of dst
     others: "tuple[Message, ...]" = ()  # whole products that follow, of a batch
+    cube: int = 0
+    sequential: bool = False  # whether pieces lie one behind the other
 
 
 # What enAtomic means: 0 overwrites.
@@ -52,8 +58,8 @@ def vectors_of(core: Core) -> list[Core]:
     return [each for each in core.crossing.cores if each.core_type is CoreType.AIV and each.program.block == block]
 
 
-def serve(core: Core, cube: Cube, vectors: int) -> None:
-    """Serve the requests of the vector cores of the block until all of them have ended."""
+def serve(core: Core, cubes: Sequence[Cube], vectors: int) -> None:
+    """Serve the requests of the vector cores of the block, for one of *cubes* each, until all of them have ended."""
     mail = core.crossing.mail
     block = core.program.block
     ahead: dict[int, _Ahead] = {}  # for each vector core, the piece computed before it asked
@@ -63,28 +69,32 @@ def serve(core: Core, cube: Cube, vectors: int) -> None:
         core.scalar += MESSAGE_WORDS * core.spec.get_value
         messages = [mail["ask", block, sub].popleft() for sub in range(vectors)]
         has_ended = all(message.job is None for message in messages)
+        numbers = {message.cube for message in messages if message.job is not None}
         # Pieces that are there leave L0C before others are computed.
         for sub, message in enumerate(messages):
             if sub in ahead:
                 known = ahead.pop(sub)
-                if message[:2] == known[:2]:
-                    _store(cube, message, known.result)
+                if (*message[:2], message.cube) == (*known[:2], known.cube):
+                    _store(cubes[message.cube], message, known.result)
                     messages[sub] = message._replace(dst=None)
         for message in messages:
             if message.dst is not None:
-                compute(cube, message)
+                compute(cubes[message.cube], message)
         for sub in range(vectors):
             mail.setdefault(("answer", block, sub), deque()).append(has_ended)
         CrossCoreSetFlag(2, Pipe.FIX, ANSWER)
         for sub, message in enumerate(messages):
-            if message.piece is not None and len(ahead) < cube.results:
+            cube = cubes[message.cube]
+            # Objects use the same bytes of L0C: those of two of them cannot be there at one time.
+            if message.piece is not None and len(numbers) == 1 and len(ahead) < cube.results:
                 down, across = cube.pieces(message.job)
                 following = message.piece + 1
                 column, row = divmod(following, down)
                 if following < down * across and message.job.has(row, column):
                     result = cube.compute(message.job, row, column)
-                    ahead[sub] = _Ahead(message.job, following, result)
-    cube.close()
+                    ahead[sub] = _Ahead(message.job, following, result, message.cube)
+    for cube in cubes:
+        cube.close()
 
 
 class _Ahead(NamedTuple):
@@ -93,6 +103,7 @@ class _Ahead(NamedTuple):
     job: Job
     piece: int
     result: Any
+    cube: int
 
 
 def compute(cube: Cube, message: Message) -> None:
@@ -107,6 +118,8 @@ def compute(cube: Cube, message: Message) -> None:
         return
     for index in range(down * across):
         at = place_of(cube.tiling, index, down, message.row, message.job.width)
+        if message.sequential:
+            at = index * cube.tiling.base_m * cube.tiling.base_n
         compute(cube, message._replace(piece=index, dst=message.dst[at:]))
     for other in message.others:
         compute(cube, other)
@@ -122,7 +135,7 @@ def checked_atomic(en_atomic: int) -> int:
 
 
 def _store(cube: Cube, message: Message, result: Any) -> None:
-    job, index, dst, row, atomic, _ = message
+    job, index, dst, row, atomic = message[:5]
     assert job is not None
     assert index is not None
     assert dst is not None

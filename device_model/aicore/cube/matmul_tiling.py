@@ -156,6 +156,7 @@ def multi_core_matmul_tiling(
     is_bias: bool = False,
     fix_split: tuple[int, int, int] | None = None,
     policy: MatmulPolicy = MatmulPolicy.NORMAL,
+    l1_bytes: int | None = None,
 ) -> TCubeTiling:
     """Return the fastest tiling of *m* x *k* times *k* x *n* elements (Ascend C: MultiCoreMatmulTiling).
 
@@ -175,14 +176,20 @@ def multi_core_matmul_tiling(
         fix_split: (base_m, base_n, base_k), if the sizes of the pieces are given.
         policy: The policy of the Matmul. With N_BUFFER_33, A of each core is 3 x 3 pieces at most, and fits L1 with two
             columns of B.
+        l1_bytes: How much of L1 the product may take, such as a half if two objects are registered together (Ascend C:
+            SetBufferSpace); by default all.
 
     Raises:
-        ValueError: A size or the number of cores is below 1.
+        ValueError: A size or the number of cores is below 1, or *l1_bytes* is, or above what a core has.
         KernelError: The pieces of *fix_split* do not fit the memories of a core, or A is too large for N_BUFFER_33.
     """
     type_, keeps_a = dtype_of(dtype), policy is MatmulPolicy.N_BUFFER_33
     if min(m, n, k, cores) < 1:
         raise ValueError(f"a product of {m} x {k} x {n} on {cores} cores: all must be 1 or more")
+    if l1_bytes is not None:
+        if not 0 < l1_bytes <= spec.l1_bytes:
+            raise ValueError(f"multi_core_matmul_tiling with l1_bytes {l1_bytes}: it is 1 to {spec.l1_bytes}")
+        spec = replace(spec, l1_bytes=l1_bytes)
     best: tuple[tuple[float, int], TCubeTiling] | None = None
     for base in [fix_split] if fix_split else _bases(spec, type_):
         for parts_m in range(1, min(cores, -(-m // SIDE)) + 1):

@@ -4,6 +4,8 @@ A core has one TPipe at a time, from Init() to Destroy(). It gives out each memo
 nothing back before Destroy(), which also waits for the flags that the queues have set.
 """
 
+from collections.abc import Iterable, Mapping
+
 import numpy.typing as npt
 
 from device_model.aicore.core.machine import Core, running
@@ -99,6 +101,14 @@ class TPipe:
     def core(self) -> Core:
         """The core that it is of."""
         return self._core
+
+    def places(self, spaces: Iterable[Space]) -> dict[Space, int]:
+        """Return where the bytes of each of *spaces* begin that were not given out."""
+        return {space: self._used.get(space, 0) for space in spaces}
+
+    def begin_at(self, places: Mapping[Space, int]) -> None:
+        """Give out the bytes of each memory from these *places* on; the caller orders who uses the same bytes."""
+        self._used.update(places)
 
     def _next_bytes(self, memory: LocalMemory, nbytes: int, what: str) -> int:
         """Return where the next *nbytes* of *memory* begin, and give them out; messages call them *what*."""

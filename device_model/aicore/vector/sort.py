@@ -3,7 +3,7 @@
 A sorted list consists of 8-byte records: the score (a float, or a half and two unused bytes), then a uint32 index.
 """
 
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -111,7 +111,16 @@ def _descending(scores: Any) -> Any:
     return scores.shape[-1] - 1 - np.argsort(scores[..., ::-1], axis=-1, kind="stable")[..., ::-1]
 
 
-def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4Info) -> tuple[int, int, int, int]:
+def MrgSort(
+    dst: LocalTensor,
+    sort_list: Sequence[LocalTensor],
+    params: MrgSort4Info | Sequence[int],
+    sorted_num: MutableSequence[int] | None = None,
+    valid_bit: int = 15,
+    repeat_time: int = 1,
+    *,
+    is_exhausted_suspension: bool = False,
+) -> tuple[int, int, int, int]:
     """Merge up to four sorted lists of records into dst (Ascend C: MrgSort), on the vector pipe.
 
     Records with equal scores keep the order of their lists. With *if_exhausted_suspension* the merge stops when a list
@@ -120,7 +129,11 @@ def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4
     Args:
         dst: The merged records, 8 bytes each, in UB: half or float32.
         sort_list: The lists, in UB, of the type of dst.
-        params: Their lengths, and which of them are merged.
+        params: Their lengths, and which of them are merged; or the lengths alone, and the arguments below say the rest.
+        sorted_num: Gets what is returned.
+        valid_bit: See MrgSort4Info.
+        repeat_time: See MrgSort4Info.
+        is_exhausted_suspension: See MrgSort4Info.
 
     Returns:
         How many records were taken from each list, in the last repeat.
@@ -129,6 +142,11 @@ def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4
         KernelError: A type, a length or the valid bits are impossible, or a tensor is too small.
     """
     unit = vector_unit()
+    rest = is_exhausted_suspension, valid_bit, repeat_time
+    if not isinstance(params, MrgSort4Info):
+        params = MrgSort4Info(params, *rest)
+    elif rest != (False, 15, 1):
+        raise TypeError(f"MrgSort with {params!r} and {rest!r}: MrgSort4Info says what is merged")
     params = params._replace(element_lengths=tuple(params.element_lengths))
     plan = unit.plan_of(("MrgSort", dst, tuple(sort_list), params), _plan_merge)
     taken: list[tuple[int, int, int, int]] = []
@@ -140,6 +158,8 @@ def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4
         first, second, third, fourth = (n if params.valid_bit >> place & 1 else 0 for place, n in enumerate(lengths))
         taken.append((first, second, third, fourth))
     unit.merged = taken[-1]
+    if sorted_num is not None:
+        sorted_num[:] = taken[-1]
     return taken[-1]
 
 
