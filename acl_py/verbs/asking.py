@@ -146,11 +146,11 @@ def _stream_of(scope: Scope, name: str, rank: Communicator, stream: StreamLike) 
             f"{name}() of {rank!r} on the default stream of device {current.ordinal}",
             f"SetDevice({rank.device.ordinal}) first, or pass a stream of that device",
         )
-    found = resolve(scope, stream, name, captures=True)
-    if found.context.device is not rank.device:
+    stream = resolve(scope, stream, name, captures=True)
+    if stream.context.device is not rank.device:
         raise runtime.error(
             Kind.INVALID_COLLECTIVE,
-            f"{name}() of {rank!r} on {found!r}",
+            f"{name}() of {rank!r} on {stream!r}",
             f"pass a stream of device {rank.device.ordinal}",
         )
-    return found
+    return stream
