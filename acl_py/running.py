@@ -313,11 +313,12 @@ def _set_clock(options: Options, loop: asyncio.AbstractEventLoop) -> None:
 @contextmanager
 def _ending_deadlocks() -> Iterator[None]:
     """Cancel the calling task when all tasks of its loop wait for one another, and raise DeadlockError at its end."""
-    clock, task, found = getattr(asyncio.get_running_loop(), CLOCK, None), asyncio.current_task(), []
+    clock, task = getattr(asyncio.get_running_loop(), CLOCK, None), asyncio.current_task()
+    deadlocks: list[DeadlockError] = []
     assert task is not None, "a coroutine runs in a task"
 
     def end(error: DeadlockError) -> None:
-        found.append(error)
+        deadlocks.append(error)
         task.cancel()
 
     if clock is not None:
@@ -325,8 +326,8 @@ def _ending_deadlocks() -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        if found:
-            raise found[-1] from None
+        if deadlocks:
+            raise deadlocks[-1] from None
         raise
 
 

@@ -26,7 +26,7 @@ from acl_py.cli.common import (
 )
 from acl_py.cli.crews import CrewError, Dask, Workers, crew_of_processes
 from acl_py.cli.scripts import Arguments, Models, Register, Rules, UsualDevice
-from acl_py.cli.windows import JsonOut, checked_time, nanoseconds, write_json
+from acl_py.cli.windows import JsonOut, fail_over_option, nanoseconds, write_json
 from acl_py.explore.explorer import DefaultFailsError, Exploration, counted, explore
 from acl_py.explore.gathering import Gathering
 from acl_py.explore.limits import UntimedError, limited
@@ -93,12 +93,9 @@ Text = Annotated[
 ]
 FailOver = Annotated[
     str | None,
-    typer.Option(
-        "--fail-over",
-        metavar="TIME",
-        callback=checked_time,
-        help="A run fails, too, if it takes longer than under the default schedule by more than this simulated time, "
-        "as 100us or 1.5ms.",
+    fail_over_option(
+        "A run fails, too, if it takes longer than under the default schedule by more than this simulated time, as "
+        "100us or 1.5ms."
     ),
 ]
 Limit = Annotated[float, typer.Option(min=0.1, help="Seconds of real time that a run may take.")]

@@ -44,7 +44,7 @@ from acl_py.explain.edits import Edit
 from acl_py.options import card_of, place
 from acl_py.parts import PARTS_OF_SCRIPTS
 from acl_py.sanitizer import reports
-from acl_py.sanitizer.watch import begin
+from acl_py.sanitizer.watch import Watch, begin
 from acl_py.schedules import Effects, having
 from acl_py.tools import scripts
 from acl_py.tools.own_simulations import OwnSimulations
@@ -278,10 +278,7 @@ def run_command(
     sanitized = sanitized_run(parts, folder, findings_out, findings_form, fixing, is_brief=sanitize is None)
     title = script if form is Form.FILE else form.value
     views = _views(trace_out, form_of_trace, title, edits_of(what_if), report, sanitized, explain=explain)
-    watch = None
-    if views:
-        watch = begin(frozenset()) if sanitized is None else sanitized.watch
-        watch.keep_traces(instructions)
+    watch = _watch_of(sanitized, instructions) if views else None
     if fixing is not None:
         views.append(lambda _: fixing.is_written)  # it was tried when the findings were shown
     if log_form is not None:
@@ -306,6 +303,13 @@ def run_command(
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error
     raise typer.Exit(code)
+
+
+def _watch_of(sanitized: Sanitized | None, instructions: int) -> Watch:
+    """Return the watch that keeps the recordings of the run for its views."""
+    watch = begin(frozenset()) if sanitized is None else sanitized.watch
+    watch.keep_traces(instructions)
+    return watch
 
 
 def _place(context: typer.Context, device: str | None, rules: str | None, overlay: str | None) -> None:

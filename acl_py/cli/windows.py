@@ -49,14 +49,14 @@ def checked_time(text: str | None) -> str | None:
     return text
 
 
+def fail_over_option(help: str) -> Any:  # noqa: A002 - as typer calls it
+    """Return the option --fail-over of a command; *help* says what fails."""
+    return typer.Option("--fail-over", metavar="TIME", callback=checked_time, help=help)
+
+
 FailOver = Annotated[
     str | None,
-    typer.Option(
-        "--fail-over",
-        metavar="TIME",
-        callback=checked_time,
-        help="End with exit code 4 if more than this is to be gained, or is lost in a diff: 100us or 1.5ms.",
-    ),
+    fail_over_option("End with exit code 4 if more than this is to be gained, or is lost in a diff: 100us or 1.5ms."),
 ]
 
 

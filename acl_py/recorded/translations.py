@@ -105,10 +105,10 @@ class Translator:
         row, act = ROWS[op], call.act
         for part, value in zip(row.parts, act.about if isinstance(act, Plain) else act, strict=False):
             if part in _WORK or (part in row.fields and part not in _BESIDE):
-                found = self._field(part, value, call)
-                if not found:
+                told = self._field(part, value, call)
+                if not told:
                     return None
-                fields |= found
+                fields |= told
         return fields
 
     def _field(self, name: str, value: object, call: Call) -> Fields:

@@ -73,36 +73,34 @@ def ask(
         runtime.brief_call(verb.__name__, enter, site)
         return NOTHING
     if (
-        type(stream) is Stream
-        and (home := stream.home) is asked.home
-        and context is asked.context
-        and home is not None
-        and not home.alert
+        type(stream) is not Stream  # else it is as right as that of the call before was
+        or (home := stream.home) is not asked.home
+        or context is not asked.context
+        or home is None
+        or home.alert
     ):
-        found = stream  # as right as that of the call before was
-    else:
-        found = _stream_of(scope, verb.__name__, rank, stream)
-        if found.home is not None:
-            asked.home, asked.context = found.home, context
+        stream = _stream_of(scope, verb.__name__, rank, stream)
+        if stream.home is not None:
+            asked.home, asked.context = stream.home, context
     group = asked.groups.get(current_caller()) if asked.groups else None
     if group is None:
         part = Part(rank, calls)
         op = Op(part, _LANE, part.nbytes, site)
         tail = rank.tail  # queue(), written out
-        if not tail.done and tail is not found.tail and found.branch is None:
-            found.wait(tail)
-        runtime.submit(found, op, runtime.costs.collective, runtime.kernel_latency)
-        if op.work is part and found.branch is None:
+        if not tail.done and tail is not stream.tail and stream.branch is None:
+            stream.wait(tail)
+        runtime.submit(stream, op, runtime.costs.collective, runtime.kernel_latency)
+        if op.work is part and stream.branch is None:
             rank.take(part, op)
         else:
-            take(op, found)
+            take(op, stream)
     else:
-        op = join_group(group, rank, calls, found, site)
+        op = join_group(group, rank, calls, stream, site)
     if runtime.hooks.call is not None:
         count = len(calls)
-        act: Act[Any] = Plain((rank, found))
+        act: Act[Any] = Plain((rank, stream))
         if group is None:
-            act = Joined(tuple(calls), (rank,) * count, (found,) * count)
+            act = Joined(tuple(calls), (rank,) * count, (stream,) * count)
         runtime.hooks.call(verb.__name__, enter, runtime.host_ns, site, act)
     return op
 
@@ -148,11 +146,11 @@ def _stream_of(scope: Scope, name: str, rank: Communicator, stream: StreamLike) 
             f"{name}() of {rank!r} on the default stream of device {current.ordinal}",
             f"SetDevice({rank.device.ordinal}) first, or pass a stream of that device",
         )
-    found = resolve(scope, stream, name, captures=True)
-    if found.context.device is not rank.device:
+    stream = resolve(scope, stream, name, captures=True)
+    if stream.context.device is not rank.device:
         raise runtime.error(
             Kind.INVALID_COLLECTIVE,
-            f"{name}() of {rank!r} on {found!r}",
+            f"{name}() of {rank!r} on {stream!r}",
             f"pass a stream of device {rank.device.ordinal}",
         )
-    return found
+    return stream

@@ -342,12 +342,12 @@ def check_graph(call: Call, graph: object) -> Graph:
 
 def check_dependencies(call: Call, graph: Graph, nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Return *nodes*; refuse anything but nodes of *graph*."""
-    found = tuple(nodes)
-    for node in found:
+    dependencies = tuple(nodes)
+    for node in dependencies:
         if not isinstance(node, Node):
             raise TypeError(f"a dependency must be a node of a graph, not {shown(node)}")
         if node.graph is not graph:
             raise call[1].refuse(
                 Kind.INVALID_VALUE, f"{node!r} is no node of {graph!r}", "name nodes of the same graph"
             )
-    return found
+    return dependencies

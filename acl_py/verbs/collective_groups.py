@@ -256,9 +256,9 @@ async def _run_folded(
     first = {rank: each[0] for each in classes for rank in each}
     with folding(runtime, classes), diary:
         try:
-            found = await _run_on_own_hosts(sorted(names), watched, names.__getitem__)
+            answers = await _run_on_own_hosts(sorted(names), watched, names.__getitem__)
         finally:
             watch.over = True
     diary.compare()
-    results = dict(zip(sorted(names), found, strict=True))
+    results = dict(zip(sorted(names), answers, strict=True))
     return [results[first[rank]] for rank in range(count)]

@@ -219,8 +219,7 @@ async def CommInitAll(devices: Sequence[Integer] | Integer, *, name: str | None 
             f"device {twice} is there {numbers.count(twice)} times",
             "give each rank a device of its own",
         )
-    found = [runtime.device(number) for number in numbers]
-    ranks = _clique(runtime, found, site, name).ranks
+    ranks = _clique(runtime, [runtime.device(number) for number in numbers], site, name).ranks
     runtime.pay(runtime.costs.create_communicator)
     runtime.called(CommInitAll.__name__, enter, site, Made(None, ranks[0], tuple(ranks[1:])))
     return list(ranks)

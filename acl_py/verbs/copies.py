@@ -4,7 +4,9 @@ What a copy does follows from the places of both ends; `kind` must agree. A copy
 short call, but is no work: nothing is queued, and no host or other work waits for it.
 """
 
+from collections.abc import Coroutine
 from sys import _getframe
+from typing import Any
 
 from acl_py.calls.acts import Completed, Queued
 from acl_py.calls.table import verb
@@ -144,11 +146,8 @@ async def MemcpyAsync(
             return NOTHING
         copy = copy_of(runtime, dst, src, count, kind)
         label = copy.label
-        if not count or ((kind, copy.dst.space, copy.src.space) not in runtime.async_routes and not _is_queued(copy)):
-            work = _copy_with_host(scope, stream, kind, copy, site)
-            return await runtime.carry_out(MemcpyAsync.__name__, site, work, Queued(copy, stream))
-        if label is not D2D and label in ON_DEVICES:
-            work = transfers.queue(runtime, stream, copy, site)
+        work = _longer_way(scope, stream, kind, copy, site)
+        if work is not None:
             return await runtime.carry_out(MemcpyAsync.__name__, site, work, Queued(copy, stream))
     op = Op(copy, label.lane, count, site, enter)
     queue = stream.queues[op.lane]
@@ -312,6 +311,21 @@ async def Memcpy2d(
 
 
 # --- copies in which the host takes part
+
+
+def _longer_way(
+    scope: Scope, stream: Stream, kind: int, copy: Copy, site: Site
+) -> Coroutine[Any, Any, Completion] | None:
+    """Return what makes *copy* if the host takes part in it, or it goes to another device; None if it is queued as it
+    is.
+    """
+    runtime = scope.runtime
+    is_plain = (kind, copy.dst.space, copy.src.space) in runtime.async_routes or _is_queued(copy)
+    if not copy.nbytes or not is_plain:
+        return _copy_with_host(scope, stream, kind, copy, site)
+    if copy.label is not D2D and copy.label in ON_DEVICES:
+        return transfers.queue(runtime, stream, copy, site)
+    return None
 
 
 async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, site: Site) -> Completion:

@@ -181,12 +181,12 @@ class Elements:
         return tuple(self._range(buffer, place, size) for place, size in zip(places, sizes, strict=True))
 
     def _numbers(self, name: str, numbers: Sequence[Integer]) -> list[int]:
-        found = [integer(name, number) for number in numbers]
-        if len(found) != self.size:
-            raise self.wrong(f"{len(found)} numbers in {name}", f"pass one for each of {self.size} ranks")
-        if any(number < 0 for number in found):
-            raise self.wrong(f"{min(found)} in {name}", "all must be 0 or more")
-        return found
+        counts = [integer(name, number) for number in numbers]
+        if len(counts) != self.size:
+            raise self.wrong(f"{len(counts)} numbers in {name}", f"pass one for each of {self.size} ranks")
+        if any(count < 0 for count in counts):
+            raise self.wrong(f"{min(counts)} in {name}", "all must be 0 or more")
+        return counts
 
     def check_pieces_apart(self, sends: Sequence[Extent], receives: Sequence[Extent]) -> None:
         """Refuse ranges that are received and overlap another one."""

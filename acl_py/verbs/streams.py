@@ -58,17 +58,17 @@ def resolve(
     A stream that captures can be used if the verb *captures*: its work can become a node of a graph. During the update
     of a task group a verb that *queues* may queue only kernels.
     """
-    found = resolve_any(scope, stream)
-    if found.update is not None and queues:
-        found.update.check(name, scope.runtime.error, is_kernel=is_kernel)
+    stream = resolve_any(scope, stream)
+    if stream.update is not None and queues:
+        stream.update.check(name, scope.runtime.error, is_kernel=is_kernel)
     if scope.runtime.captures.running:
-        scope.runtime.captures.refuse_legacy(scope.runtime, found, name)
-        if found.branch is not None:
+        scope.runtime.captures.refuse_legacy(scope.runtime, stream, name)
+        if stream.branch is not None:
             if not captures:
-                scope.runtime.captures.refuse_stream(scope.runtime, found, name)
-            scope.runtime.captures.check_lost(scope.runtime, found.branch.capture)
-            found.branch.capture.check_groups(found, name, scope.runtime.error, is_kernel=is_kernel)
-    return found
+                scope.runtime.captures.refuse_stream(scope.runtime, stream, name)
+            scope.runtime.captures.check_lost(scope.runtime, stream.branch.capture)
+            stream.branch.capture.check_groups(stream, name, scope.runtime.error, is_kernel=is_kernel)
+    return stream
 
 
 def resolve_any(scope: Scope, stream: StreamLike) -> Stream:

@@ -24,7 +24,8 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         f"device_model/{name}.py"
         for name in (
             "scheduler", "completions", "streams", "queues", "steps", "engines/serial", "engines/dispatcher", "ops",
-            "work", "contexts", "device", "ids", "events", "signals", "engines/staging", "engines/workers", "rules",
+            "work", "core_kernels", "contexts", "device", "gaps", "ids", "events", "signals", "engines/staging",
+            "engines/workers", "rules",
         )
     ),
     "graphs": ("device_model/graphs", "acl_py/verbs/graphs.py", "acl_py/verbs/captures.py"),
