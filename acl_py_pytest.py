@@ -211,8 +211,10 @@ def _schedule_text(failing: "Outcome") -> str:
     return "\n".join([*lines, f"run it again with --acl-schedule {schedule!r}"])
 
 
-class _Found(Failed):
+class Found(Failed):
     """A test fails because of findings, which are its message."""
+
+    __module__ = "builtins"  # as that of pytest's own: pytest then shows the name alone
 
 
 class _Explaining:
@@ -331,7 +333,7 @@ def _says_all(excinfo: "pytest.ExceptionInfo[BaseException] | None") -> bool:
     errors, module = sys.modules.get("acl_py.errors"), excinfo.traceback[-1].frame.f_globals.get("__name__", "")
     if module in ("acl_py.explain.assertions", "acl_py.explain.golden"):
         return True
-    return isinstance(excinfo.value, (_Found, *(() if errors is None else (errors.DeadlockError,))))
+    return isinstance(excinfo.value, (Found, *(() if errors is None else (errors.DeadlockError,))))
 
 
 class _Watching:
@@ -393,7 +395,7 @@ class _Watching:
     def _check(self) -> None:
         report = self._report()
         if report.findings:
-            raise _Found(report.text(), pytrace=False)
+            raise Found(report.text(), pytrace=False)
 
     def _write(self, test: str, folder: Path) -> None:
         traces: list[Trace] = self._watch.traces or []

@@ -74,11 +74,19 @@ def generate(_: Sphinx) -> None:
     (BUILT / "extra" / "index.html").write_text(ENTRANCE, encoding="utf-8")
 
 
-def without_folders(_: Sphinx, document: nodes.document) -> None:
-    """Links to folders of the repository become plain text: a site has no page of a folder."""
+def with_words_apart(_: Sphinx, _name: str, source: list[str]) -> None:
+    """The text of a picture gets one line: the parser drops the ends of its lines, and would join words."""
+    source[0] = re.sub(r"!\[[^]]*\]\(", lambda text: text[0].replace("\n", " "), source[0])
+
+
+def without_folders(app: Sphinx, document: nodes.document) -> None:
+    """Links to folders of the repository become plain text: a site has no page of a folder. A page has the name of the
+    folder beside it, without an ending.
+    """
     here = Path(document["source"]).parent
     for link in list(document.findall(pending_xref)):
-        if link["reftype"] == "myst" and (here / link["reftarget"]).is_dir():
+        target = link["reftarget"]
+        if link["reftype"] == "myst" and target not in app.env.found_docs and (here / target).is_dir():
             link.replace_self(link.children)
 
 
@@ -103,6 +111,7 @@ def setup(app: Sphinx) -> None:
     """Connect what this project adds."""
     counting.Pages(app)
     app.connect("builder-inited", generate)
+    app.connect("source-read", with_words_apart)
     app.connect("doctree-read", without_folders)
     app.connect("doctree-read", with_timelines)
     app.connect("autodoc-process-docstring", reference.as_rst, priority=400)  # before napoleon

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
-TOOLS = ("ruff", "types-greenlet")  # no test runs them
+TOOLS = ("ruff", "types-greenlet", "matplotlib")  # no test runs the first two; matplotlib 3.8.0 takes no NumPy 2
 
 
 def constraints():

@@ -89,6 +89,24 @@ def test_every_link_leads_to_a_place_of_the_site(site):
     assert len(pages) > 40
 
 
+def test_the_readme_leads_to_each_page_that_it_names(site):
+    """Also to one that has a folder of its name: a folder has no page."""
+    named = re.findall(r"\]\((docs/[^)]*?\.md)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    _, _, article = (site / "README.html").read_text(encoding="utf-8").partition("<article")
+    targets = set(re.findall(r'href="(docs/[^"#]*)', article.partition("</article>")[0]))
+    assert targets == {name.replace(".md", ".html") for name in named}
+    assert "docs/acl.html" in targets
+
+
+@pytest.mark.parametrize("page", ["docs/index", "docs/timeline", "docs/sweeps"])
+def test_the_text_of_a_picture_keeps_the_spaces_between_its_lines(site, page):
+    text = (ROOT / f"{page}.md").read_text(encoding="utf-8")
+    texts = [" ".join(each.split()) for each in re.findall(r"!\[([^]]*)\]\(", text)]
+    shown = re.findall(r'<img alt="([^"]*)"', (site / f"{page}.html").read_text(encoding="utf-8"))
+    assert set(texts) <= set(shown)
+    assert texts
+
+
 def leads_somewhere(file, target, pages):
     path, _, place = target.partition("#")
     end = (file.parent / path.partition("?")[0]).resolve() if path else file

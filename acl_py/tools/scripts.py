@@ -53,6 +53,7 @@ _PACKAGES = {  # that bring a module which a script for CUDA imports
     "cuda": "'acl-py[cuda]'",
     "numba": "'acl-py[cuda]' numba-cuda",
 }
+_OF_CARDS = ("cupy", "torch_npu")  # modules that nothing here stands for
 
 
 class ScriptError(Exception):
@@ -419,15 +420,19 @@ def _code_of(end: SystemExit) -> int:
     return 1
 
 
-def _packages_of(error: ModuleNotFoundError) -> str | None:
-    """Return what brings the module that *error* has not found, if a script for CUDA needs it."""
-    return _PACKAGES.get((error.name or "").partition(".")[0])
+def _help_for(error: ModuleNotFoundError) -> str:
+    """Return what brings the module that *error* has not found, or that nothing does; "" for other modules."""
+    module = (error.name or "").partition(".")[0]
+    if module in _OF_CARDS:
+        return f"{module} needs a card. docs/coming_from.md has the calls of acl_py that stand for its own"
+    packages = _PACKAGES.get(module)
+    return f"pip install {packages} (in a clone of acl_py, '.[cuda]')" if packages else ""
 
 
 def _show(error: BaseException) -> None:
     """Print the traceback as Python would, without our own frames."""
     hide_own_frames(error)
     sys.excepthook(type(error), error, error.__traceback__)
-    if isinstance(error, ModuleNotFoundError) and (packages := _packages_of(error)):
-        print(f"acl-py: pip install {packages} (in a clone of acl_py, '.[cuda]')", file=sys.stderr)
+    if isinstance(error, ModuleNotFoundError) and (text := _help_for(error)):
+        print(f"acl-py: {text}", file=sys.stderr)
     traceback.clear_frames(error.__traceback__)

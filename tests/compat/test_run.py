@@ -148,6 +148,14 @@ def test_a_module_for_cuda_that_is_missing_names_the_packages(run):
     assert done.stderr.splitlines()[-1] == "acl-py: pip install 'acl-py[cuda]' (in a clone of acl_py, '.[cuda]')"
 
 
+def test_a_module_that_needs_a_card_is_answered_with_the_page_of_its_calls(run):
+    done = run("raise ModuleNotFoundError('no', name='cupy.cuda')")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "acl-py: cupy needs a card. docs/coming_from.md has the calls of acl_py that stand for its own"
+    )
+
+
 def test_the_summary_comes_when_all_is_over(run):
     """Behind threads, atexit and finalizers: scripts free what they have in all of these."""
     script = """\

@@ -1,6 +1,7 @@
 """Scripts that use the driver, under each option of `acl-py run`, and under `acl-py explore`."""
 
 import json
+import re
 from pathlib import Path
 from textwrap import dedent
 
@@ -91,10 +92,11 @@ def test_a_second_free_is_called_so_under_the_names_of_cuda(longer, tmp_path):
 
 def test_a_run_is_explained_edited_and_has_a_report_and_a_trace(tmp_path):
     paths = ("--report", tmp_path / "page.html", "--trace", tmp_path / "trace.json")
-    done = run("--explain", "--what-if", "pinned", *paths, SCRIPT)
+    done = run("--explain", "--what-if", "pinned", "--what-if", "streams=2", *paths, SCRIPT)
     assert (done.stdout, done.returncode) == ("right\n", 0)
     assert "critical path: " in done.stderr
     assert "pinned: " in done.stderr
+    assert re.search("^streams=2: .* us instead of ", done.stderr, re.MULTILINE)
     assert "acl.rt" not in done.stderr
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert {"h2d", "twice", "d2h"} <= {event.get("name") for event in events}

@@ -19,8 +19,8 @@ def test_every_notebook_has_a_page_and_every_picture_is_on_one():
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 def test_a_page_has_the_cells_of_its_notebook_and_the_outputs_that_they_have_now(notebook):
-    import jupytext  # takes longer than all these tests, and every process of a run imports this module
-
+    # Its import takes longer than all these tests, and every process of a run imports this module.
+    jupytext = pytest.importorskip("jupytext", reason="pip install -e '.[notebooks]'")
     page = (PAGES / f"{notebook.stem}.md").read_text(encoding="utf-8")
     book = jupytext.read(notebook)
     fill_in(book, notebook)

@@ -93,6 +93,7 @@ def test_fails_by_itself():
             "E*assert 1 == 2",
             "*sanitizer*",
             "the sanitizer found 1 finding (race)",
+            "FAILED test_project.py::test_races - Found: the sanitizer *",
         ]
     )
 
