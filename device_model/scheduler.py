@@ -418,8 +418,11 @@ class Scheduler:
         while heap and heap[0][0] == now:
             _, _, action, subject = heappop(heap)
             action(subject)
-        if self.dirty:
-            self.settle()
+        dirty = self.dirty
+        if dirty:  # settle(), written out
+            for engine in dirty:
+                engine.grant()
+            dirty.clear()
 
     def settle(self) -> None:
         """Grant the engines that have asked, until no engine can start anything more at this instant."""

@@ -222,7 +222,7 @@ class KernelFunction(Launchable[P]):
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel | CardWork:
         """Return the work of a launch with these arguments; it is kept for the next such launch."""
         key = (self, blocks, args)
-        prepared = runtime.state(Launches).prepared
+        prepared = (runtime.states.get(Launches) or runtime.state(Launches)).prepared  # this is the hot path
         try:
             work = prepared.get(key)
         except TypeError:  # an argument that cannot be hashed
@@ -421,7 +421,7 @@ async def LaunchKernel(
     queue = stream.queues[0]
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_place(op, stream, site)
-    launches = runtime.state(Launches)
+    launches = runtime.states.get(Launches) or runtime.state(Launches)
     if not launches.begun:
         launches.begun = True
         runtime.pay(runtime.costs.launch_first)

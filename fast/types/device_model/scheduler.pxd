@@ -28,7 +28,7 @@ cdef class Scheduler:
 
     @cython.locals(heap=list, dirty=list, engine=Engine)
     cpdef advance(self, until)
-    @cython.locals(heap=list)
+    @cython.locals(heap=list, dirty=list, engine=Engine)
     cpdef step(self)
     @cython.locals(dirty=list, engine=Engine)
     cpdef settle(self)
