@@ -1,4 +1,4 @@
-"""Kernels after folders of ops-transformer: routing of tokens, rotary embeddings, norms, and a product behind one."""
+"""Kernels after folders of ops-transformer: routing of tokens, rotary embeddings, norms, and products behind others."""
 
 import numpy as np
 
@@ -446,3 +446,66 @@ def swin_transformer_ln_qkv(
     mm.SetTensorA(gm(normed, asc.half, row * width))
     mm.IterateAll(gm(out, asc.half, row * tiling.n))
     mm.End()
+
+
+def _ffn_data(rng):
+    m, k1, n1, n2 = 32, 64, 128, 64
+    x, w1, w2 = (rng.normal(0, 0.3, size).astype(HALF) for size in ((m, k1), (k1, n1), (n1, n2)))
+    bias1, bias2 = rng.normal(size=n1).astype(FLOAT), rng.normal(size=n2).astype(FLOAT)
+    hidden = x.astype(FLOAT) @ w1.astype(FLOAT) + bias1
+    hidden = (hidden / (1 + np.exp(-1.595769 * (hidden + 0.044715 * hidden**3)))).astype(HALF)
+    first, second = (
+        asc.multi_core_matmul_tiling(SPEC, m, n, k, HALF, cores=4, is_bias=True, l1_bytes=SPEC.l1_bytes // 2)
+        for n, k in ((n1, k1), (n2, n1))
+    )
+    given = {"x": x, "w1": w1, "bias1": bias1, "w2": w2, "bias2": bias2, "first": first, "second": second}
+    rooms = {"mm1_room": np.zeros((m, n1), FLOAT), "mm2_room": np.zeros((m, n1), HALF)}
+    return Data(given | rooms, {"y": hidden.astype(FLOAT) @ w2.astype(FLOAT) + bias2})
+
+
+@follows("ops-transformer/ffn/ffn/op_kernel", _ffn_data, blocks=2, tolerance=5e-3)
+@asc.kernel(kind=asc.KernelType.MIX_AIC_1_2)
+def ffn(
+    x: asc.In, w1: asc.In, bias1: asc.In, w2: asc.In, bias2: asc.In, mm1_room: asc.InOut, mm2_room: asc.InOut,
+    y: asc.Out, first: asc.TCubeTiling, second: asc.TCubeTiling,
+):  # fmt: skip
+    """Two layers of one expert: a product, an activation on all vector cores, and a product of its results."""
+    ours, float_ = (asc.MatmulType(asc.TPosition.GM, asc.CubeFormat.ND, each) for each in (asc.half, asc.float32))
+    pipe = asc.TPipe()
+    mm1, mm2 = (asc.Matmul(ours, ours, float_, float_) for _ in range(2))
+    if asc.REGIST_MATMUL_OBJ(pipe, None, mm1, first, mm2, second):
+        return
+    core, cores = asc.GetBlockIdx(), 2 * asc.GetBlockNum()
+    size = first.m * first.n // cores  # of the activation, on each core
+    arriving, leaving = queue(pipe, asc.TPosition.VECIN, 1, size * 4), queue(pipe, asc.TPosition.VECOUT, 1, size * 2)
+    active, temporary = buffer(pipe, size * 4), buffer(pipe, 8 * size * 4)
+    operands = (
+        (mm1, first, x, w1, bias1, gm(mm1_room, asc.float32)), (mm2, second, mm2_room, w2, bias2, gm(y, asc.float32))
+    )  # fmt: skip
+    for number, (mm, tiling, a, b, bias, out) in enumerate(operands):
+        if core < tiling.used_core_num:
+            row, column, m, n = tiling.part(core)
+            mm.SetOrgShape(tiling.m, tiling.n, tiling.ka)
+            mm.SetSingleShape(m, n, tiling.ka)
+            mm.SetTensorA(gm(a, asc.half, row * tiling.ka))
+            mm.SetTensorB(gm(b, asc.half, column))
+            mm.SetBias(gm(bias, asc.float32, column))
+            mm.IterateAll(out[row * tiling.n + column :], 0)
+            mm.End()
+        if number:
+            return
+        asc.SyncAll()
+        local = arriving.AllocTensor(asc.float32)
+        whole = asc.DataCopyExtParams(1, size * 4)
+        asc.DataCopyPad(local, gm(mm1_room, asc.float32, core * size), whole, NO_PADDING)
+        arriving.EnQue(local)
+        local, result = arriving.DeQue(asc.float32), leaving.AllocTensor(asc.half)
+        wide = active.Get(asc.float32)
+        asc.Gelu(wide, local, temporary.Get(asc.uint8), size)
+        asc.Cast(result, wide, asc.RoundMode.CAST_ROUND, size)
+        leaving.EnQue(result)
+        arriving.FreeTensor(local)
+        result = leaving.DeQue(asc.half)
+        asc.DataCopyPad(gm(mm2_room, asc.half, core * size), result, asc.DataCopyExtParams(1, size * 2))
+        leaving.FreeTensor(result)
+        asc.SyncAll()
