@@ -9,9 +9,11 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from math import inf
 from time import process_time
 
 import acl_py
+from acl_py.waiting import bridge
 from device_model.compiled import CORE
 from device_model.profile import load
 from tests.bench.measure import show, target
@@ -64,6 +66,22 @@ class Step:
                 await acl_py.Send(x, 1 << 18, "float32", number + self.width, world, stream)
             await acl_py.AllReduce(x, x, 1 << 10, "float32", acl_py.ReduceOp.SUM, group, stream)
         await acl_py.SynchronizeStream(stream)
+
+
+def launches(ops, hosts):
+    """Launch *ops* kernels on *hosts* that stand for eight ranks each. It is a model of tests.bench.instructions."""
+    bridge.TRIP_S = inf  # a turn of the loop every 10 ms of real time would be one for each few instructions
+
+    async def rank(_):
+        stream = await acl_py.CreateStream()
+        for _ in range(ops // hosts):
+            await layer[132, stream]()
+        await acl_py.SynchronizeStream(stream)
+
+    async def main():
+        await acl_py.ranks(8 * hosts, rank, fold=True, alike=lambda number: number // 8)
+
+    acl_py.run(main, device=replace(load("h200"), devices=8 * hosts), values=False, trace=False, workers=1)
 
 
 def run_here():

@@ -3,9 +3,9 @@
     python -m tests.bench instructions
     python -m tests.bench.instructions SimPy "compiled, traced"
 
-prints all rows, or those named. As with bytecodes, two lengths of the same program run, and an operation costs what the
-longer one takes more. Hashes of texts are fixed, because they decide how long a look-up in a dict takes. Needs
-valgrind; where acl-py-fast is found, the compiled core has rows, too.
+prints all rows, or those named. One is a launch of a folded rank, beside seven others. As with bytecodes, two lengths
+of the same program run, and an operation costs what the longer one takes more. Hashes of texts are fixed, because they
+decide how long a look-up in a dict takes. Needs valgrind; where acl-py-fast is found, the compiled core has rows, too.
 
 A process under valgrind takes a quarter of a minute to begin, and a row less than a second. So there is one process for
 each core. It forks for each length of each row, and valgrind counts each child from the beginning of that process on.
@@ -20,8 +20,9 @@ import subprocess
 import sys
 
 from device_model.compiled import IS_COMPILED, SWITCH
+from tests.bench import ring
+from tests.bench.fold import launches
 from tests.bench.measure import say, show
-from tests.bench.ring import MODELS
 
 LENGTHS = 240, 720  # operations
 STREAMS = 8
@@ -31,8 +32,15 @@ PURE = {
     "pure Python": "ours",
     "pure Python, traced": "ours recorded",
     "pure Python, sanitized": "ours sanitized",
+    "a folded launch, pure": "folded",
 }
-COMPILED = {"compiled": "ours", "compiled, traced": "ours recorded", "compiled, sanitized": "ours sanitized"}
+COMPILED = {
+    "compiled": "ours",
+    "compiled, traced": "ours recorded",
+    "compiled, sanitized": "ours sanitized",
+    "a folded launch, compiled": "folded",
+}
+MODELS = ring.MODELS | {"folded": launches}
 GOALS = {"compiled": 0.095, "compiled, traced": 0.19, "compiled, sanitized": 0.30}
 _REFERENCES = re.compile(r"^==(\d+)== I\s+refs:\s+([\d,]+)", re.MULTILINE)
 
@@ -57,7 +65,7 @@ def main(names=()):
 
 
 def counted(models, switch):
-    """The instructions of an operation of each of *models*, names in ring.MODELS. *switch* is the value of SWITCH."""
+    """The instructions of an operation of each of *models*, names in MODELS. *switch* is the value of SWITCH."""
     few, many = LENGTHS
     lengths = [few, few, many]
     program = f"from tests.bench import instructions; instructions.fork({models}, {lengths})"
