@@ -248,6 +248,16 @@ def test_a_finding_leads_to_its_place(opened):
     assert page.get_attribute("#findings button", "aria-current") == "true"
 
 
+def test_the_lines_that_an_edit_changes_are_code(opened):
+    timeline = timeline_of()
+    op = timeline.ops[-1]
+    changed = ["- a.py:1: await one()", "+ behind a.py:1: await other()"]
+    text = "\n".join(["It waits.", "- Use another one: see a.py:1", *changed])
+    page = opened(Run("a run", timeline, [Finding(text, op.site, op.start_ns, op.end_ns)]))
+    assert page.locator("#findings .more code").all_inner_texts() == changed
+    assert page.locator("#findings .more span").all_inner_texts() == ["- Use another one: see a.py:1"]
+
+
 def test_runs_are_compared_on_one_axis(opened):
     page = opened(Run("before", timeline_of(1), since_ns=0), Run("after", timeline_of(3, 1), since_ns=0))
     rows = page.inner_text("#runs").split("\n")
@@ -290,6 +300,14 @@ def test_a_narrow_screen_has_everything_below_one_another(opened):
     box = page.locator("aside").bounding_box()
     assert (box["x"], box["width"]) == (0, 400)
     assert "#1f7a44" in pixels(page)
+
+
+def test_a_frame_on_a_phone_has_its_buttons_in_one_line(opened):
+    timeline = timeline_of()
+    page = opened(Run("a run", timeline, critical=[PathPart(0, timeline.end_ns, "program")]))  # so no button is hidden
+    page.set_viewport_size({"width": 358, "height": 620})
+    tops = "new Set([...document.querySelectorAll('.buttons button')].map((each) => each.getBoundingClientRect().top))"
+    assert page.evaluate(f"{tops}.size") == 1
 
 
 def test_paper_has_a_picture_of_each_run_in_light_colours(opened):
