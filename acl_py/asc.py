@@ -269,11 +269,11 @@ from device_model.aicore.functions.rows import SumParams as SumParams
 from device_model.aicore.functions.softmax import SimpleSoftMax as SimpleSoftMax
 from device_model.aicore.functions.softmax import SoftMax as SoftMax
 from device_model.aicore.functions.softmax import SoftmaxFlashV2 as SoftmaxFlashV2
-from device_model.aicore.functions.softmax import SoftmaxGrad as SoftmaxGrad
 from device_model.aicore.functions.softmax import SoftMaxShapeInfo as SoftMaxShapeInfo
 from device_model.aicore.functions.softmax_results import AdjustSoftMaxRes as AdjustSoftMaxRes
 from device_model.aicore.functions.softmax_results import LogSoftMax as LogSoftMax
 from device_model.aicore.functions.softmax_results import SoftmaxFlash as SoftmaxFlash
+from device_model.aicore.functions.softmax_results import SoftmaxGrad as SoftmaxGrad
 from device_model.aicore.functions.softmax_results import SoftmaxGradFront as SoftmaxGradFront
 from device_model.aicore.functions.softmax_shifted import SoftmaxFlashV3 as SoftmaxFlashV3
 from device_model.aicore.functions.softmax_shifted import SoftMaxParams as SoftMaxParams

@@ -4,7 +4,7 @@ The tiling that Ascend C passes has no place here: the temporary buffer decides 
 """
 
 from operator import index as integer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -164,10 +164,7 @@ def Normalize(
     input_x: LocalTensor,
     gamma: LocalTensor | None,
     beta: LocalTensor | None,
-    tmp: LocalTensor | None = None,
-    *,
-    epsilon: float,
-    para: NormalizePara,
+    *operands: Any,
 ) -> None:
     """Output = (x - mean) * rstd * gamma + beta, where the mean and variance of rows are known (Ascend C: Normalize).
 
@@ -179,14 +176,18 @@ def Normalize(
         input_x: The matrix to read, of the type of output.
         gamma: A factor for each column, of the type of output or float; None for none (isNoGamma).
         beta: A summand for each column, of the type of gamma; None for none (isNoBeta).
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        epsilon: What is added to the variance.
-        para: The size of the matrix.
+        operands: `(epsilon, para)` or `(tmp, epsilon, para)`. *epsilon* is added to the variance, and *para* is a
+            NormalizePara, the size of the matrix. *tmp* is the temporary buffer, in UB; by default the bytes of UB that
+            no buffer of the TPipe has.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
     name = "Normalize"
+    if not 2 <= len(operands) <= 3 or not isinstance(operands[-1], NormalizePara):
+        raise TypeError(f"{name} takes (tmp, epsilon, NormalizePara) behind its tensors, not {operands}")
+    tmp, epsilon, para = operands if len(operands) > 2 else (None, *operands)
     rows, k, n = integer(para.a_length), integer(para.r_length_with_padding), integer(para.r_length)
     size = checked(name, rows, k, n, output, input_x)
     columns = [(role, row) for role, row in (("gamma", gamma), ("beta", beta)) if row is not None]
