@@ -224,6 +224,7 @@ from device_model.aicore.functions.norms import LayerNorm as LayerNorm
 from device_model.aicore.functions.norms import Normalize as Normalize
 from device_model.aicore.functions.norms import NormalizePara as NormalizePara
 from device_model.aicore.functions.norms import RmsNorm as RmsNorm
+from device_model.aicore.functions.operands import NormTiling as NormTiling
 from device_model.aicore.functions.padding import Pad as Pad
 from device_model.aicore.functions.padding import PadParams as PadParams
 from device_model.aicore.functions.padding import UnPad as UnPad

@@ -11,6 +11,7 @@ from device_model.aicore.core.tensors import LocalTensor, int8, int32, uint8
 from device_model.aicore.functions.filtering import DropOut, DropOutShapeInfo
 from device_model.aicore.functions.means import ClampMax, ClampMin, Fmod, ReduceMean, ReducePattern
 from device_model.aicore.functions.norms import DeepNorm, GroupNorm, GroupNormShape
+from device_model.aicore.functions.operands import NormTiling
 from device_model.aicore.functions.padding import Pad, PadParams, UnPad, UnPadParams
 from device_model.aicore.functions.quantising import AntiQuantShapeInfo, AscendAntiQuant, AscendQuant
 from device_model.aicore.functions.softmax import SoftMaxShapeInfo
@@ -148,8 +149,7 @@ def test_deep_norm_is_layer_norm_of_a_sum(dtype):
     zeros, column = np.zeros((rows, h), dtype), np.zeros(16, dtype)
     seen, launched = kernel_of(
         lambda dst, mean, rstd, src, gx, beta, gamma, tmp: DeepNorm(
-            dst, mean, rstd, src, gx, beta, gamma, tmp, alpha=0.5, epsilon=1e-3, rows=rows, h=h
-        ),
+            dst, mean, rstd, src, gx, beta, gamma, tmp, 0.5, 1e-3, NormTiling(1, rows, h)),
         zeros, column, column, x, gx, beta, gamma,
     )  # fmt: skip
     total = (x * dtype.type(0.5) + gx).astype(np.float64)
@@ -170,8 +170,7 @@ def test_group_norm_has_a_factor_for_each_channel(dtype):
     column = np.zeros(16, dtype)
     seen, launched = kernel_of(
         lambda out, mean, variance, x, gamma, beta, tmp: GroupNorm(
-            out, mean, variance, x, gamma, beta, tmp, epsilon=1e-3, shape=shape
-        ),
+            out, mean, variance, x, gamma, beta, tmp, 1e-3, shape),
         np.zeros((n * c, hw), dtype), column, column, x, gamma, beta,
     )  # fmt: skip
     wide = x.astype(np.float64).reshape(n, groups, -1)
@@ -389,10 +388,10 @@ def test_what_these_functions_do_not_have_is_refused():
     refused(lambda: ReduceMean(floats(), floats(), (8, 8)), "takes src_shape and src_inner_pad", TypeError)
     refused(lambda: ClampMax(floats(), floats(), 1.0), "takes a number and a count", TypeError)
     refused(
-        lambda: GroupNorm(*[floats()] * 6, tmp(), epsilon=0.1, shape=GroupNormShape(1, 3, 16, 2)),
+        lambda: GroupNorm(*[floats()] * 6, tmp(), 0.1, GroupNormShape(1, 3, 16, 2)),
         "group_num divides c",
     )
     refused(
-        lambda: DeepNorm(*[floats()] * 7, tmp(), alpha=1, epsilon=0.1, rows=1, h=60),
+        lambda: DeepNorm(*[floats()] * 7, tmp(), 1, 0.1, NormTiling(1, 1, 60)),
         r"DeepNorm of 1 rows of 60 elements.*whole blocks of 32 bytes",
     )

@@ -9,15 +9,19 @@ from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import LocalTensor, ShapeInfo, uint8
 from device_model.aicore.flags.queues import TBuf
 from device_model.aicore.flags.tpipe import TPipe
+from device_model.aicore.functions.norms import LayerNorm, Normalize, NormalizePara, RmsNorm
+from device_model.aicore.functions.operands import NormTiling
 from device_model.aicore.functions.quantised import AscendDequant, DeQuantMode, DequantParams
 from device_model.aicore.functions.quantising import AntiQuantShapeInfo, AscendAntiQuant
 from device_model.aicore.functions.softmax import SimpleSoftMax, SoftMax, SoftmaxFlashV2, SoftMaxShapeInfo
 from device_model.aicore.functions.softmax_results import LogSoftMax, SoftmaxFlash, SoftmaxGrad, SoftmaxGradFront
 from device_model.aicore.functions.topk import TopK, TopKInfo
+from device_model.aicore.functions.welford import WelfordUpdate
 from device_model.kernel.findings import KernelError
 
 ROWS, K = 6, 64
 SHAPE = SoftMaxShapeInfo(ROWS, K)
+NORM = NormTiling(1, ROWS, K)
 TILING = {"srcM": ROWS}  # whatever the host has made of it
 X = np.random.default_rng(7).normal(size=(ROWS, K)).astype(single)
 
@@ -119,6 +123,20 @@ def test_topk_takes_a_tiling_between_k_and_the_rows():
     assert np.reshape(smallest[0], (2, 8))[:, :5].tolist() == np.sort(x)[:, :5].tolist()
 
 
+def test_norms_take_their_numbers_and_then_a_tiling_of_batches():
+    weights, sums = np.linspace(1, 2, K).astype(single), np.zeros(8, single)
+    arrays = np.zeros_like(X), sums, sums, X, weights, weights
+    tiling = NormTiling(2, ROWS // 2, K)
+    mean, spread = X.mean(-1, keepdims=True), X.std(-1, keepdims=True)
+    expected = (X - mean) / np.sqrt(spread**2 + 0.5) * weights + weights
+    for rest in (lambda tmp: (tmp, 0.5, tiling), lambda tmp: (0.5, tiling), lambda tmp: (None, 0.5, tiling)):
+        seen, _ = run(lambda *t, rest=rest: LayerNorm(*t[:-1], *rest(t[-1])), *arrays)
+        assert np.allclose(np.reshape(seen[0], X.shape), expected, rtol=1e-4, atol=1e-4)
+    seen, _ = run(lambda dst, src, gamma, tmp: RmsNorm(dst, src, gamma, tmp, 0.5, tiling), np.zeros_like(X), X, weights)
+    expected = X / np.sqrt((X * X).mean(-1, keepdims=True) + 0.5) * weights
+    assert np.allclose(np.reshape(seen[0], X.shape), expected, rtol=1e-4, atol=1e-4)
+
+
 COUNTS = np.arange(4 * 16, dtype=np.int32).reshape(4, 16)
 FACTORS = np.linspace(0.5, 2, 16).astype(single)
 
@@ -161,6 +179,13 @@ def test_antiquant_takes_the_rows_and_the_shapes_behind_the_factors():
         (lambda t, tmp: SoftMax(t, t, tmp, TILING, (6, 64)), TypeError, r"\(tmp, tiling, SoftMaxShapeInfo\) behind"),
         (lambda t, tmp: SoftMax(t, t, TILING, tmp, SHAPE), TypeError, "SoftMax takes .*, not "),
         (lambda t, tmp: SoftmaxGrad(t, t, t, tmp, TILING, 1, SHAPE), TypeError, "SoftmaxGrad takes"),
+        (lambda t, tmp: RmsNorm(t, t, t, tmp, NORM), TypeError, r"RmsNorm takes \(tmp, epsilon, NormTiling\) behind"),
+        (lambda t, tmp: RmsNorm(t, t, t, NORM, 0.5), TypeError, "RmsNorm takes"),
+        (lambda t, tmp: RmsNorm(t, t, t, tmp, t, NORM), TypeError, "RmsNorm takes"),
+        (lambda t, tmp: RmsNorm(t, t, t), TypeError, "RmsNorm takes"),
+        (lambda t, tmp: RmsNorm(t, t, t, 0.1, 0.5, NORM), KernelError, "RmsNorm: the temporary buffer is 0.1"),
+        (lambda t, tmp: Normalize(*[t] * 7, tmp, NormalizePara(1, 8, 8)), TypeError, "epsilon, NormalizePara"),
+        (lambda t, tmp: WelfordUpdate(*[t] * 5, tmp), TypeError, r"takes \(tmp, WelfordUpdateParam\) behind"),
         (lambda t, tmp: TopK(t, t, t, None, None), TypeError, "TopK takes k, tiling, TopKInfo and is_largest"),
         (lambda t, tmp: TopK(t, t, t, None, None, tmp, 5, TILING), TypeError, "TopK takes k, tiling, TopKInfo"),
         (lambda t, tmp: AscendDequant(t, t, 1.0, tmp, 8), TypeError, "a number for deq_scale takes DequantParams"),

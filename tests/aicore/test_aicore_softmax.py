@@ -8,6 +8,7 @@ from instructions import half, in_ub, on_core, single
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import LocalTensor, uint8
 from device_model.aicore.functions.norms import LayerNorm, RmsNorm
+from device_model.aicore.functions.operands import NormTiling
 from device_model.aicore.functions.softmax import (
     SimpleSoftMax,
     SoftMax,
@@ -120,13 +121,12 @@ def test_norms_give_what_numpy_gives(rows, h, dtype):
     x, gamma, beta = matrix(rows, h, dtype), matrix(1, h, dtype, 2)[0], matrix(1, h, dtype, 3)[0]
     column = np.zeros(rows, dtype)
     rms, first = kernel_of(
-        lambda dst, src, g, tmp: RmsNorm(dst, src, g, tmp, epsilon=1e-5, rows=rows, h=h),
+        lambda dst, src, g, tmp: RmsNorm(dst, src, g, tmp, 1e-5, NormTiling(1, rows, h)),
         np.zeros_like(x), x, gamma, nbytes=40_000,
     )  # fmt: skip
     layer, second = kernel_of(
         lambda dst, mean, variance, src, g, b, tmp: LayerNorm(
-            dst, mean, variance, src, g, b, tmp, epsilon=1e-5, rows=rows, h=h
-        ),
+            dst, mean, variance, src, g, b, tmp, 1e-5, NormTiling(1, rows, h)),
         np.zeros_like(x), column, column, x, gamma, beta, nbytes=40_000,
     )  # fmt: skip
     wide, tolerance = x.astype(np.float64), TOLERANCE[dtype.itemsize] * 2
@@ -157,8 +157,8 @@ X = matrix(4, 32, single)
         ),
         (lambda x, tmp: SoftMax(x, x[:24], x, x, tmp, SoftMaxShapeInfo(4, 32)), "sum has 24 .* 32 of float32"),
         (lambda x, tmp: SoftMax(x, x.ReinterpretCast(half), tmp, SoftMaxShapeInfo(4, 32)), "matrix 1 is float16"),
-        (lambda x, tmp: RmsNorm(x, x, x[:16], tmp, epsilon=0, rows=4, h=32), "gamma has 16 elements; a row has 32"),
-        (lambda x, tmp: RmsNorm(x, x, x, x, epsilon=0, rows=4, h=32), "the temporary buffer .* overlaps"),
+        (lambda x, tmp: RmsNorm(x, x, x[:16], tmp, 0, NormTiling(1, 4, 32)), "gamma has 16 elements; a row has 32"),
+        (lambda x, tmp: RmsNorm(x, x, x, x, 0, NormTiling(1, 4, 32)), "the temporary buffer .* overlaps"),
     ],
 )
 def test_what_they_refuse(call, message):

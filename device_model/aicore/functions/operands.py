@@ -5,11 +5,52 @@ it may be None, or be left out.
 """
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from operator import index as integer
+from typing import Any, NamedTuple, SupportsFloat, TypeVar
 
 from device_model.aicore.core.tensors import LocalTensor
 
 _T = TypeVar("_T")
+
+
+class NormTiling(NamedTuple):
+    """The sizes in the tiling of LayerNorm, RmsNorm, DeepNorm or a gradient (Ascend C: LayerNormTiling and others).
+
+    Attributes:
+        b_length: The number of batches.
+        s_length: The number of rows of a batch.
+        h_length: The elements of a row; whole blocks of 32 bytes.
+    """
+
+    b_length: int
+    s_length: int
+    h_length: int
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """The rows of all batches, from one to the next, and their elements, which are as many."""
+        h = integer(self.h_length)
+        return integer(self.b_length) * integer(self.s_length), h, h
+
+
+def numbers_and(
+    name: str, operands: Sequence[Any], numbers: Sequence[str], kind: type[_T]
+) -> tuple[LocalTensor | None, list[float], _T]:
+    """Return the temporary buffer, *numbers* and the sizes among *operands*: `([tmp], *numbers, sizes)`.
+
+    Raises:
+        TypeError: There are more or fewer operands, the last is not of type *kind*, or a number is none.
+    """
+    *values, sizes = operands or (None,)
+    tmp = values.pop(0) if len(values) > len(numbers) else None
+    if len(values) != len(numbers) or not isinstance(sizes, kind) or any(not _is_number(each) for each in values):
+        form = ", ".join(["tmp", *numbers, kind.__name__])
+        raise TypeError(f"{name} takes ({form}) behind its tensors, not {tuple(operands)}")
+    return tmp, [float(each) for each in values], sizes
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, SupportsFloat) and not isinstance(value, LocalTensor)
 
 
 def tail(name: str, operands: Sequence[Any], kind: type[_T]) -> tuple[LocalTensor | None, _T | None]:
@@ -27,14 +68,9 @@ def tail(name: str, operands: Sequence[Any], kind: type[_T]) -> tuple[LocalTenso
 
 
 def buffer_and(name: str, operands: Sequence[Any], kind: type[_T]) -> tuple[LocalTensor | None, _T]:
-    """Return the temporary buffer and the sizes of a function without a tiling: `([tmp], sizes)`.
-
-    Raises:
-        TypeError: There are more or fewer operands, or the last is not of type *kind*.
-    """
-    if not 1 <= len(operands) <= 2 or not isinstance(operands[-1], kind):
-        raise TypeError(f"{name} takes (tmp, {kind.__name__}) behind its tensors, not {tuple(operands)}")
-    return (operands[0] if len(operands) > 1 else None), operands[-1]
+    """Return the temporary buffer and the sizes of a function without numbers; see `numbers_and`."""
+    tmp, _, sizes = numbers_and(name, operands, (), kind)
+    return tmp, sizes
 
 
 def take_flag(operands: Sequence[Any]) -> tuple[bool, list[Any]]:

@@ -96,7 +96,7 @@ def layernorm_v2(
         each.EnQue(tensor)
     source, factor, summand = (each.DeQue(asc.float32) for each in arriving)
     first, averages, spreads, second, inverse = (each.AllocTensor(asc.float32) for each in leaving)
-    asc.LayerNorm(first, averages, spreads, source, factor, summand, epsilon=epsilon, rows=rows, h=k)
+    asc.LayerNorm(first, averages, spreads, source, factor, summand, epsilon, asc.NormTiling(1, rows, k))
     asc.Duplicate(inverse, 0.0, rows)
     para = asc.NormalizePara(rows, k, k)
     asc.Normalize(second, inverse, averages, spreads, source, factor, summand, epsilon, para)
