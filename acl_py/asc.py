@@ -224,6 +224,7 @@ from device_model.aicore.functions.norms import LayerNorm as LayerNorm
 from device_model.aicore.functions.norms import Normalize as Normalize
 from device_model.aicore.functions.norms import NormalizePara as NormalizePara
 from device_model.aicore.functions.norms import RmsNorm as RmsNorm
+from device_model.aicore.functions.operands import NormTiling as NormTiling
 from device_model.aicore.functions.padding import Pad as Pad
 from device_model.aicore.functions.padding import PadParams as PadParams
 from device_model.aicore.functions.padding import UnPad as UnPad
@@ -269,11 +270,11 @@ from device_model.aicore.functions.rows import SumParams as SumParams
 from device_model.aicore.functions.softmax import SimpleSoftMax as SimpleSoftMax
 from device_model.aicore.functions.softmax import SoftMax as SoftMax
 from device_model.aicore.functions.softmax import SoftmaxFlashV2 as SoftmaxFlashV2
-from device_model.aicore.functions.softmax import SoftmaxGrad as SoftmaxGrad
 from device_model.aicore.functions.softmax import SoftMaxShapeInfo as SoftMaxShapeInfo
 from device_model.aicore.functions.softmax_results import AdjustSoftMaxRes as AdjustSoftMaxRes
 from device_model.aicore.functions.softmax_results import LogSoftMax as LogSoftMax
 from device_model.aicore.functions.softmax_results import SoftmaxFlash as SoftmaxFlash
+from device_model.aicore.functions.softmax_results import SoftmaxGrad as SoftmaxGrad
 from device_model.aicore.functions.softmax_results import SoftmaxGradFront as SoftmaxGradFront
 from device_model.aicore.functions.softmax_shifted import SoftmaxFlashV3 as SoftmaxFlashV3
 from device_model.aicore.functions.softmax_shifted import SoftMaxParams as SoftMaxParams

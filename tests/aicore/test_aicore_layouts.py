@@ -37,7 +37,7 @@ def moved(src, elements, config, layouts, nbytes=4_096):
     def kernel():
         dst, source = in_ub(np.full(elements, 77, src.dtype), 0), in_ub(src, 65_536)
         tmp = LocalTensor(uint8, TPosition.VECCALC, 131_072, nbytes)
-        TransData(dst, source, tmp, config=config, params=TransDataParams(*layouts))
+        TransData(dst, source, tmp, TransDataParams(*layouts), config=config)
         seen.append(dst.view.copy())
 
     return seen, on_core(kernel)

@@ -11,6 +11,7 @@ from device_model.aicore.core.tensors import LocalTensor, int8, int32, uint8
 from device_model.aicore.functions.filtering import DropOut, DropOutShapeInfo
 from device_model.aicore.functions.means import ClampMax, ClampMin, Fmod, ReduceMean, ReducePattern
 from device_model.aicore.functions.norms import DeepNorm, GroupNorm, GroupNormShape
+from device_model.aicore.functions.operands import NormTiling
 from device_model.aicore.functions.padding import Pad, PadParams, UnPad, UnPadParams
 from device_model.aicore.functions.quantising import AntiQuantShapeInfo, AscendAntiQuant, AscendQuant
 from device_model.aicore.functions.softmax import SoftMaxShapeInfo
@@ -32,7 +33,7 @@ def test_the_front_of_the_gradient_is_a_sum_of_products(rows, k, n, dtype):
     grad, src = matrix(rows, k, dtype), matrix(rows, k, dtype, 2)
     shape = SoftMaxShapeInfo(rows, k, rows, n)
     seen, launched = kernel_of(
-        lambda dst, grad, src, tmp: SoftmaxGradFront(dst, grad, src, tmp, shape=shape),
+        lambda dst, grad, src, tmp: SoftmaxGradFront(dst, grad, src, tmp, shape),
         np.zeros((rows, 32 // dtype.itemsize), dtype), grad, src,
     )  # fmt: skip
     expected = (grad.astype(single) * src.astype(single))[:, :n].sum(-1, keepdims=True)
@@ -47,7 +48,7 @@ def test_the_logarithm_of_softmax_has_the_base_10(dtype):
     x, blocks = matrix(rows, k, dtype), np.zeros((rows, 32 // dtype.itemsize), dtype)
     shape = SoftMaxShapeInfo(rows, k)
     seen, launched = kernel_of(
-        lambda dst, sums, largest, src, tmp: LogSoftMax(dst, sums, largest, src, tmp, shape=shape),
+        lambda dst, sums, largest, src, tmp: LogSoftMax(dst, sums, largest, src, tmp, shape),
         np.zeros((rows, k), dtype), blocks, blocks, x,
     )  # fmt: skip
     e, sums, largest = softmax(x.astype(np.float64))
@@ -64,9 +65,8 @@ def test_the_older_flash_softmax_divides_each_part():
     shape = SoftMaxShapeInfo(rows, k)
 
     def body(first, second, sums, largest, scale, one, two, tmp):
-        options = {"shape": shape}
-        SoftmaxFlash(first, sums, largest, one, scale, sums, largest, tmp, is_update=False, **options)
-        SoftmaxFlash(second, sums, largest, two, scale, sums, largest, tmp, is_update=True, **options)
+        SoftmaxFlash(first, sums, largest, one, scale, sums, largest, tmp, False, shape)
+        SoftmaxFlash(second, sums, largest, two, scale, sums, largest, tmp, True, shape)
 
     out = np.zeros((rows, k), single)
     seen, launched = kernel_of(body, out, out, blocks, blocks, blocks, x[:, :k].copy(), x[:, k:].copy())
@@ -76,7 +76,7 @@ def test_the_older_flash_softmax_divides_each_part():
     assert np.allclose(seen[1].reshape(rows, k), (e / sums[:, None])[:, k:], rtol=1e-5)
     assert found(launched) == []
     with pytest.raises(KernelError, match="SoftmaxFlash of float16; it takes float32 here: use SoftmaxFlashV2"):
-        kernel_of(lambda x, tmp: SoftmaxFlash(*[x] * 7, tmp, is_update=False, shape=shape), x.astype(half))
+        kernel_of(lambda x, tmp: SoftmaxFlash(*[x] * 7, tmp, False, shape), x.astype(half))
 
 
 @BOTH
@@ -107,9 +107,9 @@ def test_welford_of_parts_is_mean_and_variance_of_the_row(dtype):
     def body(mean, total, one, two, *rest):
         for part, tensor in enumerate(rest[:parts]):
             given = WelfordUpdateParam(1, length, length, 1 / (part + 1))
-            WelfordUpdate(mean, total, mean, total, tensor, rest[-1], para=given)
+            WelfordUpdate(mean, total, mean, total, tensor, rest[-1], given)
         para = WelfordFinalizePara(parts, length, 0, length, 0, 0, 1 / length, 1 / (parts * length))
-        WelfordFinalize(one, two, mean, total, rest[-1], para=para)
+        WelfordFinalize(one, two, mean, total, rest[-1], para)
 
     zeros, one = np.zeros(length, single), np.zeros(8, single)
     seen, launched = kernel_of(body, zeros, zeros, one, one, *x)
@@ -130,10 +130,10 @@ def test_welford_knows_that_the_last_part_was_shorter(given):
         for part, tensor in enumerate(rest[:3]):
             count = tail if part == 2 else length
             WelfordUpdate(
-                mean, total, mean, total, tensor, rest[-1], para=WelfordUpdateParam(1, length, count, 1 / (part + 1))
+                mean, total, mean, total, tensor, rest[-1], WelfordUpdateParam(1, length, count, 1 / (part + 1))
             )
         para = WelfordFinalizePara(3, length, 3, tail, 2, length - tail, 1 / length, 1 / (2 * length + tail))
-        WelfordFinalize(one, two, mean, total, *((counts,) if given == "counts" else ()), rest[-1], para=para)
+        WelfordFinalize(one, two, mean, total, *((counts,) if given == "counts" else ()), rest[-1], para)
 
     zeros, one = np.zeros(length, single), np.zeros(8, single)
     seen, launched = kernel_of(body, zeros, zeros, one, one, counts, *x)
@@ -149,8 +149,7 @@ def test_deep_norm_is_layer_norm_of_a_sum(dtype):
     zeros, column = np.zeros((rows, h), dtype), np.zeros(16, dtype)
     seen, launched = kernel_of(
         lambda dst, mean, rstd, src, gx, beta, gamma, tmp: DeepNorm(
-            dst, mean, rstd, src, gx, beta, gamma, tmp, alpha=0.5, epsilon=1e-3, rows=rows, h=h
-        ),
+            dst, mean, rstd, src, gx, beta, gamma, tmp, 0.5, 1e-3, NormTiling(1, rows, h)),
         zeros, column, column, x, gx, beta, gamma,
     )  # fmt: skip
     total = (x * dtype.type(0.5) + gx).astype(np.float64)
@@ -171,8 +170,7 @@ def test_group_norm_has_a_factor_for_each_channel(dtype):
     column = np.zeros(16, dtype)
     seen, launched = kernel_of(
         lambda out, mean, variance, x, gamma, beta, tmp: GroupNorm(
-            out, mean, variance, x, gamma, beta, tmp, epsilon=1e-3, shape=shape
-        ),
+            out, mean, variance, x, gamma, beta, tmp, 1e-3, shape),
         np.zeros((n * c, hw), dtype), column, column, x, gamma, beta,
     )  # fmt: skip
     wide = x.astype(np.float64).reshape(n, groups, -1)
@@ -219,11 +217,11 @@ def test_int8_becomes_floats_with_an_offset_and_a_factor(dtype, form):
 
     def body(dst, src, offset, scale, tmp):
         if form == "numbers":
-            AscendAntiQuant(dst, src, 3.0, 0.5, tmp, k=k)
+            AscendAntiQuant(dst, src, 3.0, 0.5, tmp, k)
         elif form == "groups":
-            AscendAntiQuant(dst, src, offset, scale, tmp, k=k, shape_info=info)
+            AscendAntiQuant(dst, src, offset, scale, tmp, k, info)
         else:
-            AscendAntiQuant(dst, src, scale, tmp, k=k, shape_info=info)
+            AscendAntiQuant(dst, src, scale, tmp, k, info)
 
     seen, launched = kernel_of(body, np.zeros((k, n), dtype), x, offset, scale)
     wide = [np.repeat(each.astype(single), 3, axis=0) for each in (offset, scale)]
@@ -345,7 +343,7 @@ def test_what_these_functions_do_not_have_is_refused():
 
     shape = SoftMaxShapeInfo(1, 64)
     refused(
-        lambda: SoftmaxGradFront(floats(4), floats(), floats(), tmp(), shape=shape),
+        lambda: SoftmaxGradFront(floats(4), floats(), floats(), tmp(), shape),
         r"dst has 4 elements; it has a block of 32 bytes",
     )
     refused(
@@ -353,23 +351,23 @@ def test_what_these_functions_do_not_have_is_refused():
         r"step_size_mode 9; max_tensor has 8 elements",
     )
     refused(
-        lambda: WelfordUpdate(*[floats()] * 5, tmp(), para=WelfordUpdateParam(2, 64, 64, 1.0)),
+        lambda: WelfordUpdate(*[floats()] * 5, tmp(), WelfordUpdateParam(2, 64, 64, 1.0)),
         r"rn_length is 1, ab_length whole blocks",
     )
     refused(
-        lambda: WelfordFinalize(*[floats()] * 4, tmp(), para=WelfordFinalizePara(1, 64, 1, 60, 0, 4, 1 / 64, 1 / 64)),
+        lambda: WelfordFinalize(*[floats()] * 4, tmp(), WelfordFinalizePara(1, 64, 1, 60, 0, 4, 1 / 64, 1 / 64)),
         r"tail_count_length 0 where tail_count is",
     )
-    refused(lambda: WelfordFinalize(*[floats()] * 7, para=None), "takes \\(counts\\), \\(tmp\\)", TypeError)
+    refused(lambda: WelfordFinalize(*[floats()] * 7, None), "takes \\(WelfordFinalizePara\\)", TypeError)
     refused(lambda: AscendQuant(tensor(int8, 64), floats(), 1.0, floats()), "a scale tensor goes with it")
     refused(lambda: AscendQuant(tensor(int8, 64), floats(), floats(48), 0.0, 48, 48), "a row is whole blocks of 32")
     refused(lambda: AscendQuant(tensor(int8, 64), floats(), 1.0, 0.0, 65), "a cal_count of 65; src has 64")
     refused(lambda: AscendQuant(tensor(uint8, 64), floats(), 1.0, 0.0), "dst is uint8; it takes int8")
     refused(
-        lambda: AscendAntiQuant(tensor(half, 64), tensor(int8, 64), tensor(half, 64), k=2),
+        lambda: AscendAntiQuant(tensor(half, 64), tensor(int8, 64), tensor(half, 64), 2),
         r"AscendAntiQuant with scale of 0 x 0 for 2 x 32; it has a row of 32 elements",
     )
-    refused(lambda: AscendAntiQuant(tensor(half, 64), tensor(int8, 64), k=2), "takes \\(offset, scale\\)", TypeError)
+    refused(lambda: AscendAntiQuant(tensor(half, 64), tensor(int8, 64), 2), "takes \\(offset, scale, k", TypeError)
     for params, width in ((PadParams(1, 0), 8), (PadParams(0, 0), 8), (PadParams(0, 4), 5), (PadParams(-1, 1), 5)):
         refused(
             lambda params=params, width=width: Pad(floats(), floats(), params=params, height=1, width=width), "Pad of"
@@ -390,10 +388,10 @@ def test_what_these_functions_do_not_have_is_refused():
     refused(lambda: ReduceMean(floats(), floats(), (8, 8)), "takes src_shape and src_inner_pad", TypeError)
     refused(lambda: ClampMax(floats(), floats(), 1.0), "takes a number and a count", TypeError)
     refused(
-        lambda: GroupNorm(*[floats()] * 6, tmp(), epsilon=0.1, shape=GroupNormShape(1, 3, 16, 2)),
+        lambda: GroupNorm(*[floats()] * 6, tmp(), 0.1, GroupNormShape(1, 3, 16, 2)),
         "group_num divides c",
     )
     refused(
-        lambda: DeepNorm(*[floats()] * 7, tmp(), alpha=1, epsilon=0.1, rows=1, h=60),
+        lambda: DeepNorm(*[floats()] * 7, tmp(), 1, 0.1, NormTiling(1, 1, 60)),
         r"DeepNorm of 1 rows of 60 elements.*whole blocks of 32 bytes",
     )

@@ -8,6 +8,7 @@ from instructions import half, in_ub, on_core, single
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import LocalTensor, uint8
 from device_model.aicore.functions.norm_gradients import LayerNormGrad, LayerNormGradBeta
+from device_model.aicore.functions.operands import NormTiling
 from device_model.kernel.findings import KernelError
 
 EPSILON = 1e-5
@@ -45,8 +46,8 @@ def test_gradients_are_what_numpy_gives(rows, h, nbytes, dtype):
         pd_x, res = (LocalTensor(dtype, TPosition.VECCALC, place * step, rows * h) for place in (2, 3))
         pd_gamma, pd_beta = (LocalTensor(dtype, TPosition.VECCALC, 4 * step + at, h) for at in (24_576, 32_768))
         tmp = LocalTensor(uint8, TPosition.VECCALC, 4 * step + 40_960, nbytes or 40_000)
-        LayerNormGrad(pd_x, res, dy, x, variance, mean, gamma, tmp, epsilon=EPSILON, rows=rows, h=h)
-        LayerNormGradBeta(pd_gamma, pd_beta, res, dy, tmp, rows=rows, h=h)
+        LayerNormGrad(pd_x, res, dy, x, variance, mean, gamma, tmp, EPSILON, NormTiling(1, rows, h))
+        LayerNormGradBeta(pd_gamma, pd_beta, res, dy, tmp, NormTiling(1, rows, h))
         outs.extend(each.view.copy() for each in (pd_x, res, pd_gamma, pd_beta))
 
     result = on_core(kernel)
@@ -63,7 +64,7 @@ def test_gradients_may_lie_where_their_sources_did():
     def kernel():
         tensors = [in_ub(each, place * 8_192) for place, each in enumerate((dy, x, variance, mean, gamma))]
         tmp = LocalTensor(uint8, TPosition.VECCALC, 0x10000, 12_000)
-        LayerNormGrad(tensors[0], tensors[1], *tensors, tmp, epsilon=EPSILON, rows=20, h=64)
+        LayerNormGrad(tensors[0], tensors[1], *tensors, tmp, EPSILON, NormTiling(1, 20, 64))
         outs.extend(each.view.copy() for each in tensors[:2])
 
     assert found(on_core(kernel)) == []
@@ -80,7 +81,7 @@ def test_a_smaller_buffer_takes_more_instructions():
             tensors = [in_ub(each, place * 8_192) for place, each in enumerate((dy, x, variance, mean, gamma))]
             outs = [LocalTensor(single, TPosition.VECCALC, 0xA000 + place * 8_192, 24 * 64) for place in range(2)]
             tmp = LocalTensor(uint8, TPosition.VECCALC, 0x10000, nbytes)
-            LayerNormGrad(*outs, *tensors, tmp, epsilon=EPSILON, rows=24, h=64)
+            LayerNormGrad(*outs, *tensors, tmp, EPSILON, NormTiling(1, 24, 64))
 
         counts.append(len(names(on_core(kernel))))
     assert counts[0] < counts[1]
@@ -92,7 +93,7 @@ def test_gradients_that_cannot_be_are_refused():
         columns = [LocalTensor(single, TPosition.VECCALC, 0x4000 + place * 512, mean) for place in range(2)]
         row = LocalTensor(single, TPosition.VECCALC, 0x5000, gamma)
         room = LocalTensor(uint8, TPosition.VECCALC, 0x6000, tmp)
-        LayerNormGrad(*matrices, *columns, row, room, epsilon=EPSILON, rows=rows, h=64)
+        LayerNormGrad(*matrices, *columns, row, room, EPSILON, NormTiling(1, rows, 64))
 
     for wrong, message in (
         (lambda: grad(gamma=56), "input_gamma has 56 elements; a row has 64"),

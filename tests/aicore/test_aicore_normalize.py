@@ -29,7 +29,7 @@ def run_on(x, gamma, beta, n, nbytes=40_000):
             tensors.append(None if array is None else in_ub(array, at))
             at += 0 if array is None else -(-array.nbytes // 32) * 32
         tmp = LocalTensor(uint8, TPosition.VECCALC, at, nbytes)
-        Normalize(*tensors, tmp, epsilon=1e-5, para=NormalizePara(rows, n, k))
+        Normalize(*tensors, tmp, 1e-5, NormalizePara(rows, n, k))
         seen.extend((tensors[0].view.astype(np.float64).reshape(rows, k)[:, :n], tensors[1].view.copy()))
 
     launched = on_core(kernel)

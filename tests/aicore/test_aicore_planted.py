@@ -382,7 +382,7 @@ def gives_floats_a_trait_of_halves(x: asc.In, y: asc.InOut, z: asc.InOut):
 def forgets_the_last_channel(x: asc.In, y: asc.InOut, z: asc.InOut):
     config = asc.TransDataConfig(asc.DataFormat.NCDHW, asc.DataFormat.NDC1HWC0)
     params = asc.TransDataParams((1, 17, 1, 1, 4), (1, 1, 1, 1, 4, 16))
-    asc.TransData(ub(asc.half, 4_096), ub(asc.half), ub(asc.uint8, 8_192), config=config, params=params)  # here
+    asc.TransData(ub(asc.half, 4_096), ub(asc.half), ub(asc.uint8, 8_192), params, config=config)  # here
 
 
 @planted(r"GroupBarrier with a workspace .* that is not zero; fill it with zeros before the launch")
@@ -442,7 +442,7 @@ def leaves_out_the_upper_half(x: asc.In, y: asc.Out, z: asc.InOut):
 def cuts_short_rows_into_eight_pieces(x: asc.In, y: asc.InOut, z: asc.InOut):
     rows, state, factor = ub(asc.half, 0, 2_048), ub(asc.float32, 4_096, 64), ub(asc.half, 8_192, 128)
     params = asc.SoftMaxParams(8, 256)
-    asc.SoftmaxFlashV3(rows, *[state] * 3, rows, factor, *[state] * 3, is_update=False, params=params)  # here
+    asc.SoftmaxFlashV3(rows, *[state] * 3, rows, factor, *[state] * 3, params, is_update=False)  # here
 
 
 @planted(r"Normalize with NormalizePara.*; input_mean has 8 elements, and needs 16")
@@ -450,7 +450,7 @@ def cuts_short_rows_into_eight_pieces(x: asc.In, y: asc.InOut, z: asc.InOut):
 def normalizes_more_rows_than_it_has_means_of(x: asc.In, y: asc.InOut, z: asc.InOut):
     matrix, mean, row = filled(), filled(at=4_096, size=8), filled(at=8_192, size=16)
     para = asc.NormalizePara(16, 16, 16)
-    asc.Normalize(ub(asc.float32, 16_384), row, mean, row, matrix, row, row, epsilon=1e-5, para=para)  # here
+    asc.Normalize(ub(asc.float32, 16_384), row, mean, row, matrix, row, row, 1e-5, para)  # here
 
 
 @planted(r"GroupBarrier with a workspace .*, which the one at .* has, too; the messages of the first one are there")

@@ -21,7 +21,7 @@ def dequantised(dtype, x, factors, params, nbytes=20_000, **options):
         dst = in_ub(np.zeros(max(params.m, 1) * apart, dtype), 0)
         scale = in_ub(factors, 65_536) if isinstance(factors, np.ndarray) else factors
         tmp = LocalTensor(uint8, TPosition.VECCALC, 98_304, nbytes)
-        AscendDequant(dst, in_ub(x, 32_768), scale, tmp, params=params, **options)
+        AscendDequant(dst, in_ub(x, 32_768), scale, tmp, params, **options)
         seen.append(dst.view.astype(np.float64))
 
     result = on_core(kernel)

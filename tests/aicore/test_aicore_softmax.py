@@ -8,13 +8,14 @@ from instructions import half, in_ub, on_core, single
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import LocalTensor, uint8
 from device_model.aicore.functions.norms import LayerNorm, RmsNorm
+from device_model.aicore.functions.operands import NormTiling
 from device_model.aicore.functions.softmax import (
     SimpleSoftMax,
     SoftMax,
     SoftmaxFlashV2,
-    SoftmaxGrad,
     SoftMaxShapeInfo,
 )
+from device_model.aicore.functions.softmax_results import SoftmaxGrad
 from device_model.kernel.findings import KernelError
 
 SHAPES = [(1, 64, 64), (3, 16, 16), (9, 128, 128), (5, 208, 200), (2, 2_048, 2_048), (17, 32, 19)]
@@ -52,7 +53,7 @@ def test_softmax_gives_what_numpy_gives_with_sums_and_maxima_in_blocks(rows, k, 
     blocks = np.full((rows, 32 // dtype.itemsize), 9, dtype)
     shape = SoftMaxShapeInfo(rows, k, rows, n)
     seen, launched = kernel_of(
-        lambda dst, sums, largest, src, tmp: SoftMax(dst, sums, largest, src, tmp, shape=shape),
+        lambda dst, sums, largest, src, tmp: SoftMax(dst, sums, largest, src, tmp, shape),
         np.zeros((rows, k), dtype), blocks, blocks, x,
     )  # fmt: skip
     e, sums, largest = softmax(x[:, :n].astype(np.float64))
@@ -66,8 +67,8 @@ def test_softmax_gives_what_numpy_gives_with_sums_and_maxima_in_blocks(rows, k, 
 def test_softmax_may_work_in_place_and_row_by_row():
     x = matrix(20, 96, single)
     shape = SoftMaxShapeInfo(20, 96)
-    whole, once = kernel_of(lambda src, tmp: SoftMax(src, src, tmp, shape=shape), x)
-    parts, often = kernel_of(lambda src, tmp: SoftMax(src, src, tmp, shape=shape), x, nbytes=2_000)
+    whole, once = kernel_of(lambda src, tmp: SoftMax(src, src, tmp, shape), x)
+    parts, often = kernel_of(lambda src, tmp: SoftMax(src, src, tmp, shape), x, nbytes=2_000)
     e, sums, _ = softmax(x.astype(np.float64))
     assert np.allclose(whole[0].reshape(20, 96), e / sums[:, None], rtol=3e-6)
     assert whole[0].tolist() == parts[0].tolist()
@@ -83,8 +84,8 @@ def test_flash_softmax_in_two_parts_is_softmax_of_the_whole(dtype):
     y = np.zeros((rows, k), dtype)
 
     def body(left, right, y0, y1, sums, largest, scale, tmp):
-        SoftmaxFlashV2(y0, sums, largest, left, scale, sums, largest, tmp, is_update=False, shape=shape)
-        SoftmaxFlashV2(y1, sums, largest, right, scale, sums, largest, tmp, is_update=True, shape=shape)
+        SoftmaxFlashV2(y0, sums, largest, left, scale, sums, largest, tmp, shape, is_update=False)
+        SoftmaxFlashV2(y1, sums, largest, right, scale, sums, largest, tmp, shape, is_update=True)
 
     left, right = x[:, :k].copy(), x[:, k:].copy()
     seen, launched = kernel_of(body, left, right, y, y, state, state, state)
@@ -103,14 +104,12 @@ def test_simple_softmax_takes_sums_and_maxima_and_the_gradient_is_that_of_numpy(
     blocks = [np.repeat(each[:, None], 8, 1).astype(single) for each in (sums, largest)]
     shape = SoftMaxShapeInfo(5, 72)
     seen, launched = kernel_of(
-        lambda dst, s, m, src, tmp: SimpleSoftMax(dst, s, m, src, tmp, shape=shape), np.zeros_like(x), *blocks, x
+        lambda dst, s, m, src, tmp: SimpleSoftMax(dst, s, m, src, tmp, shape), np.zeros_like(x), *blocks, x
     )
     expected = e / sums[:, None]
     assert np.allclose(seen[0].reshape(5, 72), expected, rtol=3e-6)
     y = expected.astype(single)
-    back, gradient = kernel_of(
-        lambda dst, g, src, tmp: SoftmaxGrad(dst, g, src, tmp, shape=shape), np.zeros_like(x), grad, y
-    )
+    back, gradient = kernel_of(lambda dst, g, src, tmp: SoftmaxGrad(dst, g, src, tmp, shape), np.zeros_like(x), grad, y)
     wanted = (grad - (grad * y.astype(np.float64)).sum(-1, keepdims=True)) * y
     assert np.allclose(back[0].reshape(5, 72), wanted, rtol=1e-5, atol=1e-7)
     assert found(launched) == found(gradient) == []
@@ -122,13 +121,12 @@ def test_norms_give_what_numpy_gives(rows, h, dtype):
     x, gamma, beta = matrix(rows, h, dtype), matrix(1, h, dtype, 2)[0], matrix(1, h, dtype, 3)[0]
     column = np.zeros(rows, dtype)
     rms, first = kernel_of(
-        lambda dst, src, g, tmp: RmsNorm(dst, src, g, tmp, epsilon=1e-5, rows=rows, h=h),
+        lambda dst, src, g, tmp: RmsNorm(dst, src, g, tmp, 1e-5, NormTiling(1, rows, h)),
         np.zeros_like(x), x, gamma, nbytes=40_000,
     )  # fmt: skip
     layer, second = kernel_of(
         lambda dst, mean, variance, src, g, b, tmp: LayerNorm(
-            dst, mean, variance, src, g, b, tmp, epsilon=1e-5, rows=rows, h=h
-        ),
+            dst, mean, variance, src, g, b, tmp, 1e-5, NormTiling(1, rows, h)),
         np.zeros_like(x), column, column, x, gamma, beta, nbytes=40_000,
     )  # fmt: skip
     wide, tolerance = x.astype(np.float64), TOLERANCE[dtype.itemsize] * 2
@@ -148,19 +146,19 @@ X = matrix(4, 32, single)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x, tmp: SoftMax(x, x, tmp, shape=SoftMaxShapeInfo(4, 36)), "rows are whole blocks|has 128"),
-        (lambda x, tmp: SoftMax(x, x, tmp, shape=SoftMaxShapeInfo(4, 30)), "rows are whole blocks of 32 bytes apart"),
-        (lambda x, tmp: SoftMax(x, x, tmp, shape=SoftMaxShapeInfo(4, 32, 5)), "ori_src_m is at most src_m"),
-        (lambda x, tmp: SoftMax(x, x, tmp, shape=SoftMaxShapeInfo(4, 32, 4, 33)), "4 rows of 33 elements, 32 apart"),
-        (lambda x, tmp: SoftMax(x, x, tmp, shape=SoftMaxShapeInfo(5, 32)), "SoftMax of 5 x 32 .* matrix 0 has 128"),
+        (lambda x, tmp: SoftMax(x, x, tmp, SoftMaxShapeInfo(4, 36)), "rows are whole blocks|has 128"),
+        (lambda x, tmp: SoftMax(x, x, tmp, SoftMaxShapeInfo(4, 30)), "rows are whole blocks of 32 bytes apart"),
+        (lambda x, tmp: SoftMax(x, x, tmp, SoftMaxShapeInfo(4, 32, 5)), "ori_src_m is at most src_m"),
+        (lambda x, tmp: SoftMax(x, x, tmp, SoftMaxShapeInfo(4, 32, 4, 33)), "4 rows of 33 elements, 32 apart"),
+        (lambda x, tmp: SoftMax(x, x, tmp, SoftMaxShapeInfo(5, 32)), "SoftMax of 5 x 32 .* matrix 0 has 128"),
         (
-            lambda x, tmp: SoftMax(x, x, tmp[:64], shape=SoftMaxShapeInfo(4, 32)),
+            lambda x, tmp: SoftMax(x, x, tmp[:64], SoftMaxShapeInfo(4, 32)),
             "buffer of 64 bytes.* it needs .* more",
         ),
-        (lambda x, tmp: SoftMax(x, x[:24], x, x, tmp, shape=SoftMaxShapeInfo(4, 32)), "sum has 24 .* 32 of float32"),
-        (lambda x, tmp: SoftMax(x, x.ReinterpretCast(half), tmp, shape=SoftMaxShapeInfo(4, 32)), "matrix 1 is float16"),
-        (lambda x, tmp: RmsNorm(x, x, x[:16], tmp, epsilon=0, rows=4, h=32), "gamma has 16 elements; a row has 32"),
-        (lambda x, tmp: RmsNorm(x, x, x, x, epsilon=0, rows=4, h=32), "the temporary buffer .* overlaps"),
+        (lambda x, tmp: SoftMax(x, x[:24], x, x, tmp, SoftMaxShapeInfo(4, 32)), "sum has 24 .* 32 of float32"),
+        (lambda x, tmp: SoftMax(x, x.ReinterpretCast(half), tmp, SoftMaxShapeInfo(4, 32)), "matrix 1 is float16"),
+        (lambda x, tmp: RmsNorm(x, x, x[:16], tmp, 0, NormTiling(1, 4, 32)), "gamma has 16 elements; a row has 32"),
+        (lambda x, tmp: RmsNorm(x, x, x, x, 0, NormTiling(1, 4, 32)), "the temporary buffer .* overlaps"),
     ],
 )
 def test_what_they_refuse(call, message):
@@ -170,4 +168,4 @@ def test_what_they_refuse(call, message):
 
 def test_softmax_takes_one_to_four_operands():
     with pytest.raises(TypeError, match=r"SoftMax takes \(dst, src\)"):
-        kernel_of(lambda x, tmp: SoftMax(x, shape=SoftMaxShapeInfo(4, 32)), X)
+        kernel_of(lambda x, tmp: SoftMax(x, SoftMaxShapeInfo(4, 32)), X)

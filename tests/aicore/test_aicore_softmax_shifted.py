@@ -56,7 +56,7 @@ def run_on(parts, alpha, nbytes=60_000):
             x.view[:] = part.ravel()
             params = SoftMaxParams(rows, k, rows, k, number + 1, 8, alpha)
             state = mean, total, largest
-            SoftmaxFlashV3(x, *state, x, factor, *state, tmp, is_update=number > 0, params=params)
+            SoftmaxFlashV3(x, *state, x, factor, *state, tmp, params, is_update=number > 0)
             seen.append([each.view.astype(np.float64).reshape(rows, -1) for each in (x, *state, factor)])
 
     return seen, on_core(kernel)
@@ -113,7 +113,7 @@ def test_what_it_refuses(params, message):
     def kernel():
         x, state = LocalTensor(half, TPosition.VECCALC, 0, 8 * 512), LocalTensor(single, TPosition.VECCALC, 8_192, 64)
         factor = LocalTensor(half, TPosition.VECCALC, 16_384, 128)
-        SoftmaxFlashV3(x, state, state, state, x, factor, state, state, state, is_update=True, params=params)
+        SoftmaxFlashV3(x, state, state, state, x, factor, state, state, state, params, is_update=True)
 
     with pytest.raises(KernelError, match=f"(?s){message}"):
         on_core(kernel)

@@ -38,7 +38,7 @@ class DataFormat(Enum):
 
 
 class ShapeInfo(NamedTuple):
-    """The shape of a tensor, which it carries for the kernel (Ascend C: ShapeInfo); no instruction looks at it.
+    """The shape of a tensor, which it carries for the kernel and for SoftMax (Ascend C: ShapeInfo).
 
     Attributes:
         shape: The sizes of its dimensions.
@@ -137,7 +137,7 @@ class _Tensor:
         return (self.memory, self.address, self.address + self.nbytes)
 
     def SetShapeInfo(self, shape_info: ShapeInfo) -> None:
-        """Let the tensor carry its shape (Ascend C: SetShapeInfo); no pipe is used, and no instruction looks at it."""
+        """Let the tensor carry its shape (Ascend C: SetShapeInfo), for SoftMax without a shape; no pipe is used."""
         self._shape_info = shape_info
 
     def GetShapeInfo(self) -> ShapeInfo:

@@ -104,7 +104,7 @@ def trans_quant_param(
     return words | np.uint64(is_signed << 46)
 
 
-def SetFixPipeConfig(tensor: LocalTensor, *, is_unit_flag: bool = False) -> None:
+def SetFixPipeConfig(tensor: LocalTensor, is_unit_flag: bool = False) -> None:  # Ascend C's order
     """Set the factors of Fixpipe's vector modes on this core (Ascend C: SetFixPipeConfig); no pipe waits.
 
     Args:

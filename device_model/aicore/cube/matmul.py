@@ -59,13 +59,35 @@ class Matmul(Batches):
         ValueError: *policy* is no MatmulPolicy.
     """
 
-    def Init(self, pipe: TPipe, tiling: TCubeTiling, workspace: GlobalBuffer | None = None) -> None:
-        """Set the tiling, and on cube cores make the buffers (Ascend C: Init). REGIST_MATMUL_OBJ calls this.
+    def Init(self, tiling: TCubeTiling, pipe: TPipe | None = None) -> None:
+        """Set the tiling, and on cube cores make the buffers (Ascend C: Init).
+
+        It follows a REGIST_MATMUL_OBJ without a tiling, which gives the object its workspace. In kernels on cube cores
+        alone it may do without.
+
+        Args:
+            tiling: The tiling, one for all vector cores of a block.
+            pipe: The TPipe of this core; by default the one that REGIST_MATMUL_OBJ got, or that the kernel has made.
 
         Raises:
-            KernelError: The buffers do not fit, or the workspace is smaller than `tiling.workspace_bytes`.
+            KernelError: The buffers do not fit, the workspace is smaller than `tiling.workspace_bytes`, there is no
+                TPipe, or the object of a vector core has a tiling or is not registered.
         """
-        self._begin(pipe, tiling, workspace, None)
+        core = running()
+        known, workspace = self._registered or (core.tpipe, None)
+        its_pipe = known if pipe is None else pipe
+        if not isinstance(its_pipe, TPipe):
+            raise KernelError("Init of a Matmul without a TPipe", "make one first: TPipe()")
+        if core.core_type is CoreType.AIV:
+            if self._registered is None or self._tiling is not None:
+                raise KernelError(
+                    f"Init of {self!r} on a vector core",
+                    "first register it without a tiling: REGIST_MATMUL_OBJ(pipe, workspace, mm)",
+                )
+            given = core.crossing.mail.setdefault(("tiling", core.program.block), deque([tiling]))
+            if given[0] != tiling:
+                raise KernelError(f"Init with {tiling}", f"another vector core of the block has given {given[0]}")
+        self._begin(its_pipe, tiling, workspace, None)
 
     def _begin(
         self, pipe: TPipe, tiling: TCubeTiling, workspace: GlobalBuffer | None, others: list[Cube] | None
@@ -324,7 +346,11 @@ class Matmul(Batches):
 
 
 def REGIST_MATMUL_OBJ(
-    pipe: TPipe, workspace: GlobalBuffer | None, matmul: Matmul, tiling: TCubeTiling, *more: Matmul | TCubeTiling
+    pipe: TPipe,
+    workspace: GlobalBuffer | None,
+    matmul: Matmul,
+    tiling: TCubeTiling | None = None,
+    *more: Matmul | TCubeTiling,
 ) -> bool:
     """Register Matmul objects, and on the cube cores of a mixed kernel serve all requests (REGIST_MATMUL_OBJ).
 
@@ -338,7 +364,7 @@ def REGIST_MATMUL_OBJ(
         workspace: `tiling.workspace_bytes(cores)` of GM for results that go to UB, and operands that come from there,
             for each object; None if none do.
         matmul: The object.
-        tiling: Its tiling.
+        tiling: Its tiling; None if `Init` follows, which one object alone may do.
         more: Further objects and their tilings, in turn: four objects at most.
 
     Returns:
@@ -354,7 +380,7 @@ def REGIST_MATMUL_OBJ(
         len(objects) != len(tilings)
         or len(objects) > MOST_OBJECTS
         or not all(isinstance(each, Matmul) for each in objects)
-        or not all(isinstance(each, TCubeTiling) for each in tilings)
+        or not (all(isinstance(each, TCubeTiling) for each in tilings) or tilings == [None])
     ):
         raise KernelError(
             f"REGIST_MATMUL_OBJ of {len(more) + 2} arguments behind the workspace",
@@ -364,8 +390,11 @@ def REGIST_MATMUL_OBJ(
     line: deque[Matmul] = deque()
     for number, (each, its) in enumerate(zip(objects, tilings, strict=True)):
         assert isinstance(each, Matmul)
-        assert isinstance(its, TCubeTiling)
         each._number, each._line = number, line
+        if its is None:
+            each._registered = pipe, workspace
+            continue
+        assert isinstance(its, TCubeTiling)
         taken = each._begin(pipe, its, workspace, cubes)
         if workspace is not None and number < len(objects) - 1:
             workspace = workspace.of_type(uint8)[taken:]
@@ -380,5 +409,10 @@ def REGIST_MATMUL_OBJ(
         return False
     if not vectors:
         return False
-    serve(core, cubes, len(vectors))
+
+    def begin() -> None:
+        """Make the buffers for the tiling that a vector core has given to Init."""
+        matmul._begin(pipe, core.crossing.mail["tiling", core.program.block][0], None, cubes)
+
+    serve(core, cubes, len(vectors), begin)
     return True

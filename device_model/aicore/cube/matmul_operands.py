@@ -95,6 +95,7 @@ class Product:
         self.dtype = dtypes[0]
         self._tiling: TCubeTiling | None = None
         self._core: Core | None = None
+        self._registered: Any = None  # without a tiling: the TPipe and the workspace
         self._cube: Cube | None = None  # on cube cores
         self._workspace: GlobalTensor | None = None
         self._operands: dict[str, tuple[GlobalTensor | LocalTensor, bool]] = {}  # and whether it is transposed
@@ -339,7 +340,8 @@ class Product:
     def _tiled(self) -> TCubeTiling:
         if self._tiling is None:
             raise KernelError(
-                f"{self!r} has no tiling", "register it first: REGIST_MATMUL_OBJ(pipe, workspace, mm, tiling)"
+                f"{self!r} has no tiling",
+                "register it first: REGIST_MATMUL_OBJ(pipe, workspace, mm, tiling), or call Init(tiling)",
             )
         return self._tiling
 

@@ -5,7 +5,7 @@ C, the cube core computes the next one.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from device_model.aicore.core.machine import Core
@@ -58,8 +58,11 @@ def vectors_of(core: Core) -> list[Core]:
     return [each for each in core.crossing.cores if each.core_type is CoreType.AIV and each.program.block == block]
 
 
-def serve(core: Core, cubes: Sequence[Cube], vectors: int) -> None:
-    """Serve the requests of the vector cores of the block, for one of *cubes* each, until all of them have ended."""
+def serve(core: Core, cubes: Sequence[Cube], vectors: int, begin: Callable[[], None]) -> None:
+    """Serve the requests of the vector cores of the block, for one of *cubes* each, until all of them have ended.
+
+    If there are no cubes at the first request, *begin* makes one.
+    """
     mail = core.crossing.mail
     block = core.program.block
     ahead: dict[int, _Ahead] = {}  # for each vector core, the piece computed before it asked
@@ -70,6 +73,8 @@ def serve(core: Core, cubes: Sequence[Cube], vectors: int) -> None:
         messages = [mail["ask", block, sub].popleft() for sub in range(vectors)]
         has_ended = all(message.job is None for message in messages)
         numbers = {message.cube for message in messages if message.job is not None}
+        if numbers and not cubes:
+            begin()
         # Pieces that are there leave L0C before others are computed.
         for sub, message in enumerate(messages):
             if sub in ahead:
@@ -84,9 +89,11 @@ def serve(core: Core, cubes: Sequence[Cube], vectors: int) -> None:
             mail.setdefault(("answer", block, sub), deque()).append(has_ended)
         CrossCoreSetFlag(2, Pipe.FIX, ANSWER)
         for sub, message in enumerate(messages):
-            cube = cubes[message.cube]
             # Objects use the same bytes of L0C: those of two of them cannot be there at one time.
-            if message.piece is not None and len(numbers) == 1 and len(ahead) < cube.results:
+            if message.piece is None or len(numbers) > 1:
+                continue
+            cube = cubes[message.cube]
+            if len(ahead) < cube.results:
                 down, across = cube.pieces(message.job)
                 following = message.piece + 1
                 column, row = divmod(following, down)

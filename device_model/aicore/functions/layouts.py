@@ -10,6 +10,7 @@ from operator import index as integer
 from typing import Any, NamedTuple
 
 from device_model.aicore.core.tensors import DataFormat, LocalTensor, uint16
+from device_model.aicore.functions.operands import buffer_and
 from device_model.aicore.functions.rows import Rows
 from device_model.aicore.functions.scratch import temporary
 from device_model.aicore.vector.fill import Duplicate
@@ -76,10 +77,8 @@ class _Sizes(NamedTuple):
 def TransData(
     dst: LocalTensor,
     src: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
+    *operands: Any,
     config: TransDataConfig,
-    params: TransDataParams,
 ) -> None:
     """Bring images or weights to another layout (Ascend C: TransData), with TransDataTo5HD.
 
@@ -88,15 +87,17 @@ def TransData(
     Args:
         dst: The tensor to write, in UB: int16, uint16, half or bfloat16. It is not src.
         src: The tensor to read, of the same type.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
+        operands: `(params)` or `(tmp, params)`. *params* are TransDataParams, the two shapes; *tmp* is the temporary
+            buffer, in UB, by default the bytes of UB that no buffer of the TPipe has.
         config: The two layouts.
-        params: The two shapes.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: The layouts or shapes do not belong together, a type is impossible, a tensor is too small, or the
             temporary buffer is.
     """
     name = "TransData"
+    tmp, params = buffer_and(name, operands, TransDataParams)
     sizes, is_packing = _sizes(name, config, params)
     check_type(name, "dst", dst, _TYPES)
     check_type(name, "src", src, (dst.dtype.name,))

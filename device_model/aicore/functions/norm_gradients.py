@@ -3,7 +3,7 @@
 The tiling that Ascend C passes has no place here: the temporary buffer decides how many rows are computed at once.
 """
 
-from operator import index as integer
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from device_model.aicore.core.names import BLOCK, RoundMode
 from device_model.aicore.core.tensors import LocalTensor, float32, uint8
 from device_model.aicore.functions.matrices import WIDTH, Rowful, checked, each, pieces_of_rows, reduced, rowwise
 from device_model.aicore.functions.norms import GROUP, check_row
+from device_model.aicore.functions.operands import NormTiling, buffer_and, numbers_and
 from device_model.aicore.functions.rows import Rows
 from device_model.aicore.functions.scratch import temporary
 from device_model.aicore.vector.elementwise import Add, Adds, Cast, Div, Mul, Muls, Sqrt, Sub
@@ -26,11 +27,7 @@ def LayerNormGrad(
     input_variance: LocalTensor,
     input_mean: LocalTensor,
     input_gamma: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    epsilon: float,
-    rows: int,
-    h: int,
+    *operands: Any,
 ) -> None:
     """Compute the gradient of LayerNorm with respect to x, row by row (Ascend C: LayerNormGrad).
 
@@ -46,17 +43,17 @@ def LayerNormGrad(
         input_variance: The variance of each row, of the same type.
         input_mean: The mean of each row, of the same type.
         input_gamma: The factor of each column, of the same type.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has. Beside the rows
-            that are computed at once, it holds two blocks of 32 bytes for each row.
-        epsilon: What was added to the variance.
-        rows: The number of rows, B * S in Ascend C.
-        h: The elements of a row; whole blocks of 32 bytes.
+        operands: `(tmp, epsilon, tiling)`. *tmp* is the temporary buffer, in UB; by default the bytes of UB that no
+            buffer of the TPipe has. Beside the rows that are computed at once, it holds two blocks of 32 bytes for each
+            row. *epsilon* was added to the variance. *tiling* is a NormTiling: the sizes.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
+    tmp, [epsilon], tiling = numbers_and("LayerNormGrad", operands, ("epsilon",), NormTiling)
     name = "LayerNormGrad"
-    size = checked(name, integer(rows), integer(h), integer(h), output_pd_x, res_for_gamma, input_dy, input_x)
+    size = checked(name, *tiling.sizes, output_pd_x, res_for_gamma, input_dy, input_x)
     columns = {"input_variance": input_variance, "input_mean": input_mean}
     for role, row, length in (
         *((*each_, size.rows) for each_ in columns.items()),
@@ -139,10 +136,7 @@ def LayerNormGradBeta(
     output_pd_beta: LocalTensor,
     res_for_gamma: LocalTensor,
     input_dy: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    rows: int,
-    h: int,
+    *operands: Any,
 ) -> None:
     """Compute the gradient of LayerNorm with respect to gamma and beta (Ascend C: LayerNormGradBeta).
 
@@ -153,16 +147,16 @@ def LayerNormGradBeta(
         output_pd_beta: A number for each column, of the same type.
         res_for_gamma: What LayerNormGrad has written, of the same type.
         input_dy: The gradient of the result of LayerNorm, of the same type.
-        tmp: The temporary buffer, in UB, for three rows of float, and two more for half; by default the bytes of UB
-            that no buffer of the TPipe has.
-        rows: The number of rows, B * S in Ascend C.
-        h: The elements of a row; whole blocks of 32 bytes.
+        operands: `(tmp, tiling)`. *tmp* is the temporary buffer, in UB, for three rows of float, and two more for half;
+            by default the bytes of UB that no buffer of the TPipe has. *tiling* is a NormTiling: the sizes.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
+    tmp, tiling = buffer_and("LayerNormGradBeta", operands, NormTiling)
     name = "LayerNormGradBeta"
-    size = checked(name, integer(rows), integer(h), integer(h), res_for_gamma, input_dy)
+    size = checked(name, *tiling.sizes, res_for_gamma, input_dy)
     for role, row in (("output_pd_gamma", output_pd_gamma), ("output_pd_beta", output_pd_beta)):
         check_row(name, role, row, input_dy, size.k)
     buffer = Rows(name, temporary(name, tmp, output_pd_gamma, output_pd_beta, res_for_gamma, input_dy))

@@ -1,16 +1,17 @@
 """RmsNorm, LayerNorm, Normalize, DeepNorm and GroupNorm over the rows of a matrix.
 
-The tiling that Ascend C passes has no place here: the temporary buffer decides how many rows are computed at once.
+Of the tiling only the sizes have an effect: the temporary buffer decides how many rows are computed at once.
 """
 
 from operator import index as integer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from device_model.aicore.core.names import BLOCK, RoundMode
 from device_model.aicore.core.tensors import LocalTensor, float32, uint8
 from device_model.aicore.functions.matrices import MOST_ROWS, Rowful, checked, each, pieces_of_rows, reduced, rowwise
+from device_model.aicore.functions.operands import NormTiling, numbers_and
 from device_model.aicore.functions.rows import Broadcast, Rows
 from device_model.aicore.functions.scratch import temporary
 from device_model.aicore.vector.elementwise import Add, Adds, Cast, Div, Mul, Muls, Rsqrt, Sqrt, Sub
@@ -34,11 +35,7 @@ def RmsNorm(
     dst: LocalTensor,
     src: LocalTensor,
     gamma: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    epsilon: float,
-    rows: int,
-    h: int,
+    *operands: Any,
 ) -> None:
     """Dst = src / sqrt(mean of the row's squares + epsilon) * gamma (Ascend C: RmsNorm).
 
@@ -46,15 +43,15 @@ def RmsNorm(
         dst: The matrix to write, in UB: half or float. It may be src.
         src: The matrix to read, of the same type.
         gamma: A factor for each column, of the same type.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        epsilon: What is added to the mean.
-        rows: The number of rows, B * S in Ascend C.
-        h: The elements of a row; whole blocks of 32 bytes.
+        operands: `(tmp, epsilon, tiling)`. *tmp* is the temporary buffer, in UB; by default the bytes of UB that no
+            buffer of the TPipe has. *epsilon* is added to the mean. *tiling* is a NormTiling: the sizes.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
-    size = checked("RmsNorm", integer(rows), integer(h), integer(h), dst, src)
+    tmp, [epsilon], tiling = numbers_and("RmsNorm", operands, ("epsilon",), NormTiling)
+    size = checked("RmsNorm", *tiling.sizes, dst, src)
     check_row("RmsNorm", "gamma", gamma, dst, size.k)
     pieces = pieces_of_rows("RmsNorm", tmp, dst, src, size, 1, fixed=4 * size.k, matrices=1, used=(gamma,))
     for piece in pieces:
@@ -78,11 +75,7 @@ def LayerNorm(
     input_x: LocalTensor,
     gamma: LocalTensor,
     beta: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    epsilon: float,
-    rows: int,
-    h: int,
+    *operands: Any,
 ) -> None:
     """Output = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row (Ascend C: LayerNorm).
 
@@ -93,15 +86,15 @@ def LayerNorm(
         input_x: The matrix to read, of the same type.
         gamma: A factor for each column, of the same type.
         beta: A summand for each column, of the same type.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        epsilon: What is added to the variance.
-        rows: The number of rows, B * S in Ascend C.
-        h: The elements of a row; whole blocks of 32 bytes.
+        operands: `(tmp, epsilon, tiling)`. *tmp* is the temporary buffer, in UB; by default the bytes of UB that no
+            buffer of the TPipe has. *epsilon* is added to the variance. *tiling* is a NormTiling: the sizes.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
-    size = checked("LayerNorm", integer(rows), integer(h), integer(h), output, input_x)
+    tmp, [epsilon], tiling = numbers_and("LayerNorm", operands, ("epsilon",), NormTiling)
+    size = checked("LayerNorm", *tiling.sizes, output, input_x)
     for role, row in (("gamma", gamma), ("beta", beta)):
         check_row("LayerNorm", role, row, output, size.k)
     for role, column in (("output_mean", output_mean), ("output_variance", output_variance)):
@@ -164,10 +157,7 @@ def Normalize(
     input_x: LocalTensor,
     gamma: LocalTensor | None,
     beta: LocalTensor | None,
-    tmp: LocalTensor | None = None,
-    *,
-    epsilon: float,
-    para: NormalizePara,
+    *operands: Any,
 ) -> None:
     """Output = (x - mean) * rstd * gamma + beta, where the mean and variance of rows are known (Ascend C: Normalize).
 
@@ -179,14 +169,16 @@ def Normalize(
         input_x: The matrix to read, of the type of output.
         gamma: A factor for each column, of the type of output or float; None for none (isNoGamma).
         beta: A summand for each column, of the type of gamma; None for none (isNoBeta).
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        epsilon: What is added to the variance.
-        para: The size of the matrix.
+        operands: `(epsilon, para)` or `(tmp, epsilon, para)`. *epsilon* is added to the variance, and *para* is a
+            NormalizePara, the size of the matrix. *tmp* is the temporary buffer, in UB; by default the bytes of UB that
+            no buffer of the TPipe has.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
     name = "Normalize"
+    tmp, [epsilon], para = numbers_and(name, operands, ("epsilon",), NormalizePara)
     rows, k, n = integer(para.a_length), integer(para.r_length_with_padding), integer(para.r_length)
     size = checked(name, rows, k, n, output, input_x)
     columns = [(role, row) for role, row in (("gamma", gamma), ("beta", beta)) if row is not None]
@@ -225,12 +217,7 @@ def DeepNorm(
     gx: LocalTensor,
     beta: LocalTensor,
     gamma: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    alpha: float,
-    epsilon: float,
-    rows: int,
-    h: int,
+    *operands: Any,
 ) -> None:
     """Dst = LayerNorm of alpha * src + gx (Ascend C: DeepNorm). The sum is rounded to the type of dst.
 
@@ -242,20 +229,20 @@ def DeepNorm(
         gx: The matrix that is added, of the same type.
         beta: A summand for each column, of the same type.
         gamma: A factor for each column, of the same type.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        alpha: The factor of src.
-        epsilon: What is added to the variance.
-        rows: The number of rows, B * S in Ascend C.
-        h: The elements of a row; whole blocks of 32 bytes.
+        operands: `(tmp, alpha, epsilon, tiling)`. *tmp* is the temporary buffer, in UB; by default the bytes of UB that
+            no buffer of the TPipe has. *alpha* is the factor of src. *epsilon* is added to the variance. *tiling* is a
+            NormTiling: the sizes.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
-    size = checked("DeepNorm", integer(rows), integer(h), integer(h), dst, src, gx)
+    tmp, [alpha, epsilon], tiling = numbers_and("DeepNorm", operands, ("alpha", "epsilon"), NormTiling)
+    size = checked("DeepNorm", *tiling.sizes, dst, src, gx)
     count = size.rows * size.k
     Muls(dst, src, alpha, count)
     Add(dst, dst, gx, count)
-    LayerNorm(dst, mean, rstd, dst, gamma, beta, tmp, epsilon=epsilon, rows=size.rows, h=size.k)
+    LayerNorm(dst, mean, rstd, dst, gamma, beta, tmp, epsilon, tiling)
     Adds(rstd, rstd, epsilon, size.rows)
     Rsqrt(rstd, rstd, size.rows)
 
@@ -283,10 +270,7 @@ def GroupNorm(
     input_x: LocalTensor,
     gamma: LocalTensor,
     beta: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    epsilon: float,
-    shape: GroupNormShape,
+    *operands: Any,
 ) -> None:
     """Output = LayerNorm of each group of channels, with a factor and a summand for each channel (Ascend C: GroupNorm).
 
@@ -299,13 +283,15 @@ def GroupNorm(
         input_x: The tensor to read, of the same type.
         gamma: A factor for each channel, of the same type.
         beta: A summand for each channel, of the same type.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        epsilon: What is added to the variance.
-        shape: The sizes; a group is whole blocks of 32 bytes.
+        operands: `(tmp, epsilon, shape)`. *tmp* is the temporary buffer, in UB; by default the bytes of UB that no
+            buffer of the TPipe has. *epsilon* is added to the variance. *shape* is a GroupNormShape: the sizes; a group
+            is whole blocks of 32 bytes.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
+    tmp, [epsilon], shape = numbers_and("GroupNorm", operands, ("epsilon",), GroupNormShape)
     name = "GroupNorm"
     n, c, hw, groups = map(integer, shape)
     if min(n, c, hw, groups) < 1 or c % groups:
@@ -335,5 +321,5 @@ def GroupNorm(
             part = slice(number * h, (number + 1) * h)
             LayerNorm(
                 output[part], output_mean[number:], output_variance[number:], input_x[part], factors, summands, rest,
-                epsilon=epsilon, rows=1, h=h,
+                epsilon, NormTiling(1, 1, h),
             )  # fmt: skip

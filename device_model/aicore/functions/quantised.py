@@ -2,7 +2,7 @@
 
 from enum import Enum
 from operator import index as integer
-from typing import NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 from device_model.aicore.core.names import BLOCK, RoundMode
 from device_model.aicore.core.tensors import LocalTensor, bfloat16, float32, uint32, uint64
@@ -50,9 +50,7 @@ def AscendDequant(
     dst: LocalTensor,
     src: LocalTensor,
     deq_scale: LocalTensor | float,
-    tmp: LocalTensor | None = None,
-    *,
-    params: DequantParams,
+    *operands: Any,
     mode: DeQuantMode = DeQuantMode.DEQUANT_WITH_SINGLE_ROW,
 ) -> None:
     """Dst = src * deq_scale, column by column, as floats (Ascend C: AscendDequant).
@@ -64,13 +62,51 @@ def AscendDequant(
         src: The matrix to read: int32.
         deq_scale: A factor for each column: uint64 words whose lower half is a float, for half; float or bfloat16 for
             the others, or one number.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        params: The size of the matrix.
+        operands: `(params)`, the size of the matrix: DequantParams, or a tuple of their three numbers. With a tensor
+            for *deq_scale* `(cal_count)` or nothing may stand there: a row then has as many elements as deq_scale, in
+            whole blocks of dst, and the first *cal_count* elements of src are read, or all. A temporary buffer may
+            come first; by default it is the bytes of UB that no buffer of the TPipe has.
         mode: What a single row means.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
+    tmp, rest = (operands[0], operands[1:]) if operands and _is_buffer(operands[0]) else (None, operands)
+    given = rest[0] if rest else src.size
+    if len(rest) > 1 or not (isinstance(given, SupportsIndex) or (isinstance(given, tuple) and len(given) == 3)):
+        raise TypeError(f"AscendDequant takes (tmp, params) or (tmp, cal_count) behind deq_scale, not {operands}")
+    if isinstance(given, tuple):
+        _dequantise(dst, src, deq_scale, tmp, DequantParams(*given), mode)
+        return
+    if not isinstance(deq_scale, LocalTensor):
+        raise TypeError("AscendDequant with a number for deq_scale takes DequantParams behind it")
+    n, count = deq_scale.size, integer(given)
+    if src.size % n or n * dst.dtype.itemsize % BLOCK or not 0 < count <= src.size:
+        raise KernelError(
+            f"AscendDequant of {count} elements with {n} factors, without DequantParams",
+            f"cal_count is 1 to {src.size}, the elements of src, in rows of {n}: whole blocks of {BLOCK} bytes of dst",
+        )
+    rows, spare = divmod(count, n)
+    each_row = DeQuantMode.DEQUANT_WITH_MULTI_ROW
+    if rows:
+        _dequantise(dst, src, deq_scale, tmp, DequantParams(rows, n, n), each_row)
+    if spare:
+        _dequantise(dst[rows * n :], src[rows * n :], deq_scale, tmp, DequantParams(1, n, spare), each_row)
+
+
+def _is_buffer(operand: Any) -> bool:
+    return operand is None or isinstance(operand, LocalTensor)
+
+
+def _dequantise(
+    dst: LocalTensor,
+    src: LocalTensor,
+    deq_scale: LocalTensor | float,
+    tmp: LocalTensor | None,
+    params: DequantParams,
+    mode: DeQuantMode,
+) -> None:
     check_type("AscendDequant", "dst", dst, tuple(TYPES))
     check_type("AscendDequant", "src", src, ("int32",))
     number = 1.0 if isinstance(deq_scale, LocalTensor) else float(deq_scale)

@@ -1,7 +1,7 @@
 """AscendQuant and AscendAntiQuant: floats become int8 with factors and offsets, and int8 becomes floats again."""
 
 from operator import index as integer
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -124,15 +124,10 @@ class AntiQuantShapeInfo(NamedTuple):
     scale_width: int = 0
 
 
-_NUMBERS = AntiQuantShapeInfo()
-
-
 def AscendAntiQuant(
     dst: LocalTensor,
     src: LocalTensor,
-    *operands: LocalTensor | float,
-    k: int,
-    shape_info: AntiQuantShapeInfo = _NUMBERS,
+    *operands: Any,
 ) -> None:
     """Dst = scale * (src + offset), as floats (Ascend C: AscendAntiQuant, without transposition).
 
@@ -141,11 +136,10 @@ def AscendAntiQuant(
     Args:
         dst: The matrix to write, in UB: half or bfloat16.
         src: The matrix to read, k rows: int8.
-        operands: `(offset, scale)` or `(scale)`: numbers, or tensors of the type of dst with a row of factors for each
-            group of rows. A temporary buffer of uint8 may stand last; by default it is the bytes of UB that no buffer
-            of the TPipe has.
-        k: The rows of src.
-        shape_info: The shapes of the tensors.
+        operands: `(offset, scale, k, shape_info)` or `(scale, k, shape_info)`. *offset* and *scale* are numbers, or
+            tensors of the type of dst with a row of factors for each group of rows. *k* is the number of rows of src,
+            and *shape_info* an AntiQuantShapeInfo, the shapes of the tensors, which numbers do not need. A temporary
+            buffer of uint8 may stand before *k*; by default it is the bytes of UB that no buffer of the TPipe has.
 
     Raises:
         TypeError: There are more or fewer operands.
@@ -153,8 +147,10 @@ def AscendAntiQuant(
     """
     name = "AscendAntiQuant"
     tmp, rest = _take_buffer(operands)
-    if not 1 <= len(rest) <= 2:
-        raise TypeError(f"{name} takes (offset, scale) or (scale) behind its tensors, not {operands}")
+    shape_info = rest.pop() if rest and isinstance(rest[-1], AntiQuantShapeInfo) else AntiQuantShapeInfo()
+    if not 2 <= len(rest) <= 3 or not isinstance(rest[-1], SupportsIndex):
+        raise TypeError(f"{name} takes (offset, scale, k, shape_info) or (scale, k, shape_info), not {operands}")
+    k = rest.pop()
     scale, offset = rest[-1], rest[0] if len(rest) == 2 else None
     check_type(name, "dst", dst, ("float16", "bfloat16"))
     check_type(name, "src", src, ("int8",))

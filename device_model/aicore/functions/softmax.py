@@ -1,11 +1,13 @@
-"""SoftMax over the rows of a matrix, whole or in parts (SoftmaxFlashV2), and its gradient.
+"""SoftMax over the rows of a matrix, whole or in parts (SoftmaxFlashV2).
 
-Sums and maxima have a block of 32 bytes for each row, which holds one number several times, as in Ascend C. The tiling
-that Ascend C passes has no place here: the temporary buffer decides how many rows are computed at once.
+Sums and maxima have a block of 32 bytes for each row, which holds one number several times, as in Ascend C.
 """
 
+from collections.abc import Sequence
+from itertools import takewhile
+from math import prod
 from operator import index as integer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.functions.matrices import (
@@ -20,6 +22,7 @@ from device_model.aicore.functions.matrices import (
     rowwise,
     store_blocks,
 )
+from device_model.aicore.functions.operands import tail
 from device_model.aicore.vector.elementwise import FLOATS, Add, Adds, Div, Exp, Max, Mul, Sub
 from device_model.kernel.findings import KernelError
 
@@ -50,6 +53,23 @@ def size_of(name: str, shape: SoftMaxShapeInfo, *matrices: LocalTensor) -> Size:
     return checked(name, rows, k, n, *matrices)
 
 
+def behind(name: str, operands: Sequence[Any], src: LocalTensor) -> tuple[LocalTensor | None, SoftMaxShapeInfo]:
+    """Return the temporary buffer and the shape among *operands*, or the shape of *src*."""
+    tmp, shape = tail(name, operands, SoftMaxShapeInfo)
+    return tmp, shape or _carried(name, src)
+
+
+def _carried(name: str, src: LocalTensor) -> SoftMaxShapeInfo:
+    try:
+        info = src.GetShapeInfo()
+    except KernelError:
+        raise KernelError(
+            f"{name} without a shape", "give it a SoftMaxShapeInfo as the last argument, or src one with SetShapeInfo()"
+        ) from None
+    shape, used = info.shape, info.original_shape or info.shape
+    return SoftMaxShapeInfo(prod(shape[:-1]), shape[-1], prod(used[:-1]), used[-1])
+
+
 def exponentials(piece: Rowful, largest: LocalTensor) -> None:
     """Issue y = e to the power of x - largest, row by row."""
     rowwise(Sub, piece.y, piece.x, largest, piece.size, 1)
@@ -62,32 +82,36 @@ def sums_of(piece: Rowful, sums: LocalTensor) -> None:
     piece.fill(sums)
 
 
-def SoftMax(dst: LocalTensor, *operands: LocalTensor, shape: SoftMaxShapeInfo) -> None:
+def SoftMax(dst: LocalTensor, *operands: Any) -> None:
     """Dst = e to the power of (src - largest of the row), divided by the sum of the row (Ascend C: SoftMax).
 
-    Operands are those of Ascend C in its order: `(dst, src)`, `(dst, src, tmp)`, `(dst, sum, max, src)` or
-    `(dst, sum, max, src, tmp)`.
+    Operands are those of Ascend C in its order: `(dst, src, tiling, shape)` or `(dst, sum, max, src, tiling, shape)`,
+    and both with *tmp* behind src.
 
     Args:
         dst: The matrix to write, in UB: half or float.
         operands: *src* is the matrix to read, of the same type, and may be dst. *sum* and *max* get the sums and the
             largest elements: half, or float for all types of src. *tmp* is the temporary buffer; by default the bytes
-            of UB that no buffer of the TPipe has.
-        shape: The size of the matrix.
+            of UB that no buffer of the TPipe has. *tiling* has no effect: it may be None, or be left out. *shape* is a
+            SoftMaxShapeInfo, the size of the matrix; by default what `src.SetShapeInfo` has set.
 
     Raises:
         TypeError: There are more or fewer operands.
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
-    if not 1 <= len(operands) <= 4:
-        raise TypeError(f"SoftMax takes (dst, src), (dst, sum, max, src), and tmp behind them, not {operands}")
-    results, inputs = (operands[:2], operands[2:]) if len(operands) > 2 else ((), operands)
-    src, tmp = inputs[0], inputs[1] if len(inputs) > 1 else None
+    tensors = list(takewhile(lambda each: isinstance(each, LocalTensor), operands))
+    if not 1 <= len(tensors) <= 4:
+        raise TypeError(
+            f"SoftMax takes (dst, src) or (dst, sum, max, src), and (tmp, tiling, shape) behind them, not {operands}"
+        )
+    results = tensors[:2] if len(tensors) > 2 else []
+    src = tensors[len(results)]
+    tmp, shape = behind("SoftMax", operands[len(results) + 1 :], src)
     size = size_of("SoftMax", shape, dst, src)
     for role, tensor in zip(("sum", "max"), results, strict=False):
         check_blocks("SoftMax", role, tensor, size.rows, FLOATS)
     room = 2 * size.rows * 4 * 2 * WIDTH if results else 0  # for blocks of half
-    for piece in pieces_of_rows("SoftMax", tmp, dst, src, size, 1, fixed=min(room, 20_000), used=results):
+    for piece in pieces_of_rows("SoftMax", tmp, dst, src, size, 1, fixed=min(room, 20_000), used=tuple(results)):
         (blocks,) = piece.blocks
         reduced("max", piece.one, piece.x, piece.lanes, piece.size)
         piece.fill(blocks)
@@ -105,9 +129,7 @@ def SimpleSoftMax(
     in_sum: LocalTensor,
     in_max: LocalTensor,
     src: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    shape: SoftMaxShapeInfo,
+    *operands: Any,
 ) -> None:
     """Dst = e to the power of (src - in_max), divided by in_sum (Ascend C: SimpleSoftMax).
 
@@ -116,12 +138,13 @@ def SimpleSoftMax(
         in_sum: The sums, in float: a block of 32 bytes for each row.
         in_max: The largest elements, in float, too.
         src: The matrix to read, of the type of dst.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        shape: The size of the matrix.
+        operands: `(tmp, tiling, shape)`, as for SoftMax.
 
     Raises:
+        TypeError: There are more operands.
         KernelError: As for SoftMax.
     """
+    tmp, shape = behind("SimpleSoftMax", operands, src)
     size = size_of("SimpleSoftMax", shape, dst, src)
     for role, tensor in (("in_sum", in_sum), ("in_max", in_max)):
         check_blocks("SimpleSoftMax", role, tensor, size.rows, ("float32",))
@@ -139,10 +162,8 @@ def SoftmaxFlashV2(
     exp_max: LocalTensor,
     in_sum: LocalTensor,
     in_max: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    is_update: bool,
-    shape: SoftMaxShapeInfo,
+    *operands: Any,
+    is_update: bool = False,
 ) -> None:
     """Compute SoftMax of rows that come in parts, without the division (Ascend C: SoftmaxFlashV2).
 
@@ -157,13 +178,14 @@ def SoftmaxFlashV2(
         exp_max: What earlier results are to be multiplied by, in float, too; written with *is_update*.
         in_sum: The sums of the parts before this one; read with *is_update*.
         in_max: The largest elements of the parts before this one; read with *is_update*.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
+        operands: `(tmp, tiling, shape)`, as for SoftMax.
         is_update: Whether there are parts before this one.
-        shape: The size of the matrix.
 
     Raises:
+        TypeError: There are more operands.
         KernelError: As for SoftMax.
     """
+    tmp, shape = behind("SoftmaxFlashV2", operands, src)
     size = size_of("SoftmaxFlashV2", shape, dst, src)
     states = {"sum": sum_, "max": max_, "exp_max": exp_max, "in_sum": in_sum, "in_max": in_max}
     for role, tensor in states.items():
@@ -188,35 +210,3 @@ def SoftmaxFlashV2(
             Add(total, total, blocks, count)
         else:
             Adds(total, blocks, 0, count)
-
-
-def SoftmaxGrad(
-    dst: LocalTensor,
-    grad: LocalTensor,
-    src: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    shape: SoftMaxShapeInfo,
-) -> None:
-    """Dst = (grad - the sum of grad * src of the row) * src, the gradient of SoftMax (Ascend C: SoftmaxGrad).
-
-    Args:
-        dst: The matrix to write, in UB: float. It is neither grad nor src.
-        grad: The gradient of the result, of the same type.
-        src: The result of SoftMax, of the same type.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        shape: The size of the matrix.
-
-    Raises:
-        KernelError: As for SoftMax.
-    """
-    size = size_of("SoftmaxGrad", shape, dst, grad, src)
-    if dst.dtype.itemsize != 4:
-        raise KernelError(f"SoftmaxGrad of {dst.dtype}", "it takes float32: convert with Cast")
-    for piece in pieces_of_rows("SoftmaxGrad", tmp, dst, grad, size, 1, used=(src,)):
-        (blocks,) = piece.blocks
-        result = src[piece.start * size.k :]
-        rowwise(Mul, piece.y, piece.x, result, piece.size, -1)
-        sums_of(piece, blocks)
-        rowwise(Sub, piece.y, piece.x, blocks, piece.size, 1)
-        rowwise(Mul, piece.y, piece.y, result, piece.size, -1)

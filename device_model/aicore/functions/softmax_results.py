@@ -1,7 +1,8 @@
-"""What goes with SoftMax: the front of its gradient, its logarithm, SoftmaxFlash, and rows that get one number."""
+"""What goes with SoftMax: its gradient and the front of it, its logarithm, SoftmaxFlash, and rows of one number."""
 
 from math import log
 from operator import index as integer
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from device_model.aicore.functions.matrices import (
     rowwise,
     store_blocks,
 )
-from device_model.aicore.functions.softmax import SoftMaxShapeInfo, exponentials, size_of, sums_of
+from device_model.aicore.functions.operands import take_flag
+from device_model.aicore.functions.softmax import SoftMaxShapeInfo, behind, exponentials, size_of, sums_of
 from device_model.aicore.vector.elementwise import FLOATS, Add, Adds, Div, Exp, Ln, Max, Mul, Muls, Sub
 from device_model.aicore.vector.fill import Duplicate
 from device_model.aicore.vector.unit import check_type
@@ -28,9 +30,7 @@ def SoftmaxGradFront(
     dst: LocalTensor,
     grad: LocalTensor,
     src: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    shape: SoftMaxShapeInfo,
+    *operands: Any,
 ) -> None:
     """Dst = the sum of grad * src of each row, the front of SoftMax's gradient (Ascend C: SoftmaxGradFront).
 
@@ -38,13 +38,14 @@ def SoftmaxGradFront(
         dst: A block of 32 bytes for each row, in UB, which gets one number several times: half or float.
         grad: The gradient of the result of SoftMax, of the same type.
         src: The result of SoftMax, of the same type.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        shape: The size of the matrices.
+        operands: `(tmp, tiling, shape)`, as for SoftMax.
 
     Raises:
+        TypeError: There are more operands.
         KernelError: As for SoftMax.
     """
     name = "SoftmaxGradFront"
+    tmp, shape = behind(name, operands, src)
     size = size_of(name, shape, grad, src)
     check_blocks(name, "dst", dst, size.rows, (grad.dtype.name,))
     narrow = grad.dtype == np.float16
@@ -63,14 +64,48 @@ def SoftmaxGradFront(
         store_blocks(dst, piece, blocks)
 
 
+def SoftmaxGrad(
+    dst: LocalTensor,
+    grad: LocalTensor,
+    src: LocalTensor,
+    *operands: Any,
+) -> None:
+    """Dst = (grad - the sum of grad * src of the row) * src, the gradient of SoftMax (Ascend C: SoftmaxGrad).
+
+    Args:
+        dst: The matrix to write, in UB: float. It is neither grad nor src.
+        grad: The gradient of the result, of the same type.
+        src: The result of SoftMax, of the same type.
+        operands: `(tmp, tiling, is_front, shape)`. With *is_front*, which is False by default, this is
+            SoftmaxGradFront; the others are those of SoftMax.
+
+    Raises:
+        TypeError: There are more operands.
+        KernelError: As for SoftMax.
+    """
+    is_front, rest = take_flag(operands)
+    if is_front:
+        SoftmaxGradFront(dst, grad, src, *rest)
+        return
+    tmp, shape = behind("SoftmaxGrad", rest, src)
+    size = size_of("SoftmaxGrad", shape, dst, grad, src)
+    if dst.dtype.itemsize != 4:
+        raise KernelError(f"SoftmaxGrad of {dst.dtype}", "it takes float32: convert with Cast")
+    for piece in pieces_of_rows("SoftmaxGrad", tmp, dst, grad, size, 1, used=(src,)):
+        (blocks,) = piece.blocks
+        result = src[piece.start * size.k :]
+        rowwise(Mul, piece.y, piece.x, result, piece.size, -1)
+        sums_of(piece, blocks)
+        rowwise(Sub, piece.y, piece.x, blocks, piece.size, 1)
+        rowwise(Mul, piece.y, piece.y, result, piece.size, -1)
+
+
 def LogSoftMax(
     dst: LocalTensor,
     sum_: LocalTensor,
     max_: LocalTensor,
     src: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    shape: SoftMaxShapeInfo,
+    *operands: Any,
 ) -> None:
     """Dst = the common logarithm of SoftMax of src (Ascend C: LogSoftMax).
 
@@ -79,12 +114,13 @@ def LogSoftMax(
         sum_: The sums: a block of 32 bytes for each row, of the same type.
         max_: The largest elements, in the same way.
         src: The matrix to read, of the same type.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        shape: The size of the matrix.
+        operands: `(tmp, tiling, shape)`, as for SoftMax.
 
     Raises:
+        TypeError: There are more operands.
         KernelError: As for SoftMax.
     """
+    tmp, shape = behind("LogSoftMax", operands, src)
     size = size_of("LogSoftMax", shape, dst, src)
     for role, tensor in (("sum", sum_), ("max", max_)):
         check_blocks("LogSoftMax", role, tensor, size.rows, (dst.dtype.name,))
@@ -110,10 +146,7 @@ def SoftmaxFlash(
     exp_max: LocalTensor,
     in_sum: LocalTensor,
     in_max: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    is_update: bool,
-    shape: SoftMaxShapeInfo,
+    *operands: Any,
 ) -> None:
     """Compute SoftMax of rows that come in parts, with the division (Ascend C: SoftmaxFlash, the older one).
 
@@ -128,14 +161,16 @@ def SoftmaxFlash(
         exp_max: What earlier results are to be multiplied by; written with *is_update*.
         in_sum: The sums of the parts before this one; read with *is_update*.
         in_max: The largest elements of the parts before this one; read with *is_update*.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        is_update: Whether there are parts before this one.
-        shape: The size of the matrix.
+        operands: `(tmp, tiling, is_update, shape)`. *is_update* says whether there are parts before this one, and is
+            False by default; the others are those of SoftMax.
 
     Raises:
+        TypeError: There are more operands.
         KernelError: As for SoftMax, or the type is half: SoftmaxFlashV2 takes it.
     """
     name = "SoftmaxFlash"
+    is_update, rest = take_flag(operands)
+    tmp, shape = behind(name, rest, src)
     size = size_of(name, shape, dst, src)
     if dst.dtype.itemsize != 4:
         raise KernelError(f"{name} of {dst.dtype}", "it takes float32 here: use SoftmaxFlashV2")

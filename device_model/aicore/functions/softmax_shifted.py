@@ -6,7 +6,7 @@ The shift of a piece is known from its mean, so later parts can undo it.
 
 from math import isfinite
 from operator import index as integer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from device_model.aicore.core.names import RoundMode
 from device_model.aicore.core.tensors import LocalTensor
@@ -21,6 +21,7 @@ from device_model.aicore.functions.matrices import (
     reduced,
     rowwise,
 )
+from device_model.aicore.functions.operands import tail
 from device_model.aicore.vector.elementwise import Add, Adds, Cast, Exp, Max, Mul, Muls, Sub
 from device_model.aicore.vector.fill import Copy, CopyRepeatParams
 from device_model.aicore.vector.gather import brcb_first
@@ -65,10 +66,8 @@ def SoftmaxFlashV3(
     in_mean: LocalTensor,
     in_exp_sum: LocalTensor,
     in_max: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    is_update: bool,
-    params: SoftMaxParams,
+    *operands: Any,
+    is_update: bool = False,
 ) -> None:
     """Compute SoftMax of rows that come in parts, shifted by means, without the division (Ascend C: SoftmaxFlashV3).
 
@@ -91,14 +90,19 @@ def SoftmaxFlashV3(
         in_mean: The mean of the parts before this one; read with *is_update*.
         in_exp_sum: The sums of the parts before this one; read with *is_update*.
         in_max: The largest elements of the parts before this one; read with *is_update*.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
+        operands: `(tmp, tiling, params)`. *tmp* is the temporary buffer, in UB; by default the bytes of UB that no
+            buffer of the TPipe has. *tiling* has no effect: it may be None, or be left out. *params* are SoftMaxParams:
+            the size of the matrix, the number of this part, and alpha.
         is_update: Whether there are parts before this one.
-        params: The size of the matrix, the number of this part, and alpha.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: A type, size or number is impossible, a tensor is too small, or the temporary buffer is.
     """
     name = "SoftmaxFlashV3"
+    tmp, params = tail(name, operands, SoftMaxParams)
+    if params is None:
+        raise TypeError(f"{name} takes SoftMaxParams as its last argument by position, not {operands}")
     rows, k = _sizes(name, params)
     check_type(name, "dst", dst, ("float16",))
     size = checked(name, rows, k, k, dst, src)

@@ -66,8 +66,9 @@ def TopK(
             one for each.
         finish: With *is_has_finish* a uint8 for each row; where it is not 0, all places of the row become n. In
             TOPK_NORMAL only.
-        operands: `(k, info)` or `(k, info, is_largest)`, or these behind a temporary buffer; by default it is the bytes
-            of UB that no buffer of the TPipe has.
+        operands: `(k, tiling, info)` or `(k, tiling, info, is_largest)`, or these behind a temporary buffer; by default
+            it is the bytes of UB that no buffer of the TPipe has. *tiling* has no effect: it may be None, or be left
+            out.
         is_init_index: Whether *src_index* is used.
         is_has_finish: Whether *finish* is used.
         topk_mode: TOPK_NSMALL for rows of 32.
@@ -76,9 +77,12 @@ def TopK(
         TypeError: There are more or fewer operands, or a tensor that is used is None.
         KernelError: A type or size is impossible, a tensor is too small, or the temporary buffer is.
     """
-    tmp, numbers = (operands[0], operands[1:]) if isinstance(operands[0], LocalTensor) else (None, operands)
+    has_tmp = bool(operands) and isinstance(operands[0], LocalTensor)
+    tmp, numbers = (operands[0], operands[1:]) if has_tmp else (None, operands)
+    if len(numbers) > 2 and isinstance(numbers[2], TopKInfo):
+        numbers = (numbers[0], *numbers[2:])
     if not 2 <= len(numbers) <= 3 or not isinstance(numbers[1], TopKInfo):
-        raise TypeError(f"TopK takes k, TopKInfo and is_largest behind its tensors, not {operands}")
+        raise TypeError(f"TopK takes k, tiling, TopKInfo and is_largest behind its tensors, not {operands}")
     k, info, is_largest = (*numbers, True)[:3]
     k, outter, inner, n = integer(k), *map(integer, info)
     small = topk_mode is TopKMode.TOPK_NSMALL

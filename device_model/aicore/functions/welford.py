@@ -1,13 +1,14 @@
 """Welford's algorithm: mean and variance of a long row that comes in parts of the same length."""
 
 from operator import index as integer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from device_model.aicore.core.names import BLOCK, RoundMode
 from device_model.aicore.core.tensors import LocalTensor, float32
 from device_model.aicore.functions.matrices import Size, rowwise
+from device_model.aicore.functions.operands import buffer_and
 from device_model.aicore.functions.rows import Rows, Sum, SumParams
 from device_model.aicore.functions.scratch import pieces, temporary
 from device_model.aicore.vector.elementwise import FLOATS, Add, Cast, Mul, Muls, Sub
@@ -63,9 +64,7 @@ def WelfordUpdate(
     input_mean: LocalTensor,
     input_variance: LocalTensor,
     input_x: LocalTensor,
-    tmp: LocalTensor | None = None,
-    *,
-    para: WelfordUpdateParam,
+    *operands: Any,
 ) -> None:
     """Take a part of a row into running means and sums of squared distances (Ascend C: WelfordUpdate).
 
@@ -78,13 +77,15 @@ def WelfordUpdate(
         input_mean: The means before: float.
         input_variance: The sums before: float.
         input_x: The part: half or float.
-        tmp: The temporary buffer, in UB; by default the bytes of UB that no buffer of the TPipe has.
-        para: The lengths.
+        operands: `(para)` or `(tmp, para)`. *para* is a WelfordUpdateParam, the lengths; *tmp* is the temporary buffer,
+            in UB, by default the bytes of UB that no buffer of the TPipe has.
 
     Raises:
+        TypeError: There are more or fewer operands.
         KernelError: A type or length is impossible, a tensor is too small, or the temporary buffer is.
     """
     name = "WelfordUpdate"
+    tmp, para = buffer_and(name, operands, WelfordUpdateParam)
     check_type(name, "input_x", input_x, FLOATS)
     rn, length, count = map(integer, para[:3])
     if rn != 1 or length < 1 or length * input_x.dtype.itemsize % BLOCK or not 0 < count <= length:
@@ -123,12 +124,11 @@ def WelfordFinalize(
     output_variance: LocalTensor,
     input_mean: LocalTensor,
     input_variance: LocalTensor,
-    *operands: LocalTensor,
-    para: WelfordFinalizePara,
+    *operands: Any,
 ) -> None:
     """Make one mean and one variance of what WelfordUpdate has left (Ascend C: WelfordFinalize).
 
-    Operands behind the first four: none, `(tmp)`, `(counts)` or `(counts, tmp)`.
+    Operands behind the first four: `(para)`, `(tmp, para)`, `(counts, para)` or `(counts, tmp, para)`.
 
     Args:
         output_mean: The mean, one number, in UB: float.
@@ -136,15 +136,15 @@ def WelfordFinalize(
         input_mean: The means: float.
         input_variance: The sums of squared distances: float.
         operands: *counts* has how many parts each element was in: int32. *tmp* is the temporary buffer: uint8; by
-            default the bytes of UB that no buffer of the TPipe has.
-        para: The lengths; without *counts* they say how many parts each element was in.
+            default the bytes of UB that no buffer of the TPipe has. *para* is a WelfordFinalizePara, the lengths;
+            without *counts* they say how many parts each element was in.
 
     Raises:
-        TypeError: There are more operands.
+        TypeError: There are more or fewer operands.
         KernelError: A type or length is impossible, a tensor is too small, or the temporary buffer is.
     """
     name = "WelfordFinalize"
-    counts, tmp = _counts_and_buffer(operands)
+    counts, tmp, para = _counts_buffer_and_lengths(operands)
     rn, length, head, head_length, tail, tail_length = map(integer, para[:6])
     if rn < 1 or length < 1 or length % 8 or head_length + tail_length != length or (tail == 0 and tail_length):
         raise KernelError(
@@ -187,15 +187,20 @@ def WelfordFinalize(
     Sum(output_variance, spread, rest, params)
 
 
-def _counts_and_buffer(operands: tuple[LocalTensor, ...]) -> tuple[LocalTensor | None, LocalTensor | None]:
+def _counts_buffer_and_lengths(
+    operands: tuple[Any, ...],
+) -> tuple[LocalTensor | None, LocalTensor | None, WelfordFinalizePara]:
     match operands:
-        case ():
-            return None, None
-        case (one,):
-            return (None, one) if one.dtype == np.uint8 else (one, None)
-        case (counts, tmp):
-            return counts, tmp
-    raise TypeError(f"WelfordFinalize takes (counts), (tmp) or (counts, tmp) behind its tensors, not {operands}")
+        case (WelfordFinalizePara() as para,):
+            return None, None, para
+        case (LocalTensor() as one, WelfordFinalizePara() as para):
+            return (None, one, para) if one.dtype == np.uint8 else (one, None, para)
+        case (LocalTensor() as counts, LocalTensor() as tmp, WelfordFinalizePara() as para):
+            return counts, tmp, para
+    raise TypeError(
+        "WelfordFinalize takes (WelfordFinalizePara) behind its tensors, and counts, tmp or both before it, "
+        f"not {operands}"
+    )
 
 
 def _duplicate_from(dst: LocalTensor, first: int, value: float, length: int) -> None:

@@ -57,7 +57,7 @@ def softmaxflashv3(
     scale, dst = factor.Get(asc.half), result.AllocTensor(asc.half)
     local.SetShapeInfo(asc.ShapeInfo(2, [share, k]))
     params = asc.SoftMaxParams(share, k, share, k, loop, 8, alpha)
-    asc.SoftmaxFlashV3(dst, mean, total, largest, local, scale, mean, total, largest, is_update=True, params=params)
+    asc.SoftmaxFlashV3(dst, mean, total, largest, local, scale, mean, total, largest, params, is_update=True)
     result.EnQue(dst)
     for each, tensor in ((source, local), (maxima, largest), (sums, total), (means, mean)):
         each.FreeTensor(tensor)
@@ -96,10 +96,10 @@ def layernorm_v2(
         each.EnQue(tensor)
     source, factor, summand = (each.DeQue(asc.float32) for each in arriving)
     first, averages, spreads, second, inverse = (each.AllocTensor(asc.float32) for each in leaving)
-    asc.LayerNorm(first, averages, spreads, source, factor, summand, epsilon=epsilon, rows=rows, h=k)
+    asc.LayerNorm(first, averages, spreads, source, factor, summand, epsilon, asc.NormTiling(1, rows, k))
     asc.Duplicate(inverse, 0.0, rows)
     para = asc.NormalizePara(rows, k, k)
-    asc.Normalize(second, inverse, averages, spreads, source, factor, summand, epsilon=epsilon, para=para)
+    asc.Normalize(second, inverse, averages, spreads, source, factor, summand, epsilon, para)
     for each, tensor in zip(leaving, (first, averages, spreads, second, inverse), strict=True):
         each.EnQue(tensor)
     for each, tensor in zip(arriving, (source, factor, summand), strict=True):
@@ -134,7 +134,7 @@ def transdata(x: asc.In, y: asc.Out, shape: tuple[int, ...]):
     asc.PipeBarrier(asc.PIPE_V)
     config = asc.TransDataConfig(asc.DataFormat.NCDHW, asc.DataFormat.NDC1HWC0)
     params = asc.TransDataParams(shape, (n, d, c1, h, w, HALVES))
-    asc.TransData(result, local, tmp, config=config, params=params)
+    asc.TransData(result, local, tmp, params, config=config)
     leaving.EnQue(result)
     arriving.FreeTensor(local)
     result = leaving.DeQue(asc.half)

@@ -406,3 +406,55 @@ def _softmax(scores, weights, part, out, sizes):
     by_row(asc.Div, total, sums)
     _handed(asc.HardEvent.V_MTE3, 1)
     asc.DataCopy(gm(out, asc.float32, base * d), total, rows * d)
+
+
+def _matmul_data(rng):
+    m, k, n = 80, 112, 96
+    a, b = rng.integers(-3, 4, (m, k)).astype(HALF), rng.integers(-3, 4, (k, n)).astype(HALF)
+    return Data({"a": a, "b": b, "m": m, "k": k, "n": n}, {"c": a.astype(FLOAT) @ b.astype(FLOAT)})
+
+
+@follows("cann-samples/Samples/0_Introduction/matmul", _matmul_data, blocks=2)
+@asc.kernel(kind=asc.KernelType.AIC_ONLY)
+def matmul_tiles(a: asc.In, b: asc.In, c: asc.Out, m: int, k: int, n: int):
+    """Blocks take tiles of C in turn: chunks of k come to L1, and parts of these to L0, with one flag for each pair.
+
+    The folder says what lies where with layouts of its tensor library; here they are parameters of the copies.
+    """
+    base_m, base_n, base_k, chunk = 32, 48, 16, 64
+    across = -(-n // base_n)
+    a1, b1 = (
+        asc.LocalTensor(asc.half, place, at, size * chunk)
+        for place, at, size in ((asc.TPosition.A1, 0, base_m), (asc.TPosition.B1, 65_536, base_n))
+    )
+    a2, b2 = (
+        asc.LocalTensor(asc.half, place, 0, size * base_k)
+        for place, size in ((asc.TPosition.A2, base_m), (asc.TPosition.B2, base_n))
+    )
+    total = asc.LocalTensor(asc.float32, asc.TPosition.CO1, 0, base_m * base_n)
+    for event in (asc.HardEvent.MTE1_MTE2, asc.HardEvent.M_MTE1, asc.HardEvent.FIX_M):
+        asc.SetFlag(event, 0)
+    for tile in range(asc.GetBlockIdx(), -(-m // base_m) * across, asc.GetBlockNum()):
+        top, left = tile // across * base_m, tile % across * base_n
+        height, width = min(base_m, m - top), min(base_n, n - left)
+        asc.WaitFlag(asc.HardEvent.FIX_M, 0)
+        for at, deep in pieces(k, chunk):
+            asc.WaitFlag(asc.HardEvent.MTE1_MTE2, 0)
+            params = asc.Nd2NzParams(1, height, deep, 0, k, height, 1, 0)
+            asc.DataCopy(a1, gm(a, asc.half, top * k + at), params)
+            asc.DataCopy(b1, gm(b, asc.half, at * n + left), asc.Nd2NzParams(1, deep, width, 0, n, deep, 1, 0))
+            _handed(asc.HardEvent.MTE2_MTE1)
+            for inner, _ in pieces(deep, base_k):
+                asc.WaitFlag(asc.HardEvent.M_MTE1, 0)
+                # One column of fractals of A, and one row of them of B, which are turned.
+                asc.LoadData(a2, a1[inner * height :], asc.LoadData2DParams(0, height // 16, 1, 0, False))
+                asc.LoadData(b2, b1[inner * 16 :], asc.LoadData2DParams(0, width // 16, deep // 16, 0, True))
+                _handed(asc.HardEvent.MTE1_M)
+                asc.Mmad(total, a2, b2, asc.MmadParams(height, width, base_k, at + inner == 0))
+                asc.SetFlag(asc.HardEvent.M_MTE1, 0)
+            asc.SetFlag(asc.HardEvent.MTE1_MTE2, 0)
+        _handed(asc.HardEvent.M_FIX)
+        asc.Fixpipe(gm(c, asc.float32, top * n + left), total, asc.FixpipeParams(width, height, height, n))
+        asc.SetFlag(asc.HardEvent.FIX_M, 0)
+    for event in (asc.HardEvent.MTE1_MTE2, asc.HardEvent.M_MTE1, asc.HardEvent.FIX_M):
+        asc.WaitFlag(event, 0)

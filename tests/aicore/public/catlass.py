@@ -255,3 +255,162 @@ def convolution(image: asc.In, weights: asc.In, out: asc.Out, sizes: tuple, outp
         params = asc.FixpipeParams(outputs, width, m, m, asc.QuantMode.F322F16)
         asc.Fixpipe(gm(out, asc.half, row * width * SIDE), total[row * width * SIDE :], params, asc.CO2Layout.NZ)
     asc.PipeBarrier(asc.PIPE_ALL)
+
+
+def _tiles_data(rng):
+    rows, columns = 20, 136
+    x, gate = rng.normal(size=(2, rows, columns)).astype(FLOAT)
+    bias = rng.normal(size=columns).astype(FLOAT)
+    wide = (x + bias).astype(np.float64)
+    gelu = wide / (1 + np.exp(-1.5957691216 * (wide + 0.044715 * wide**3)))
+    given = {"x": x, "gate": gate, "bias": bias, "rows": rows, "columns": columns}
+    return Data(given, {"out": (gelu * gate / (1 + np.exp(-gate.astype(np.float64)))).astype(FLOAT)})
+
+
+def by_columns(instruction, dst, src, row, rows, columns):
+    """Issue dst = instruction(src, row) of a matrix of floats: 64 columns of up to 255 rows at a time."""
+    apart = columns // 8
+    for top, count in pieces(rows, 255):
+        for left, width in pieces(columns, 64):
+            at = top * columns + left
+            strides = asc.BinaryRepeatParams(1, 1, 1, apart, apart, 0)
+            instruction(dst[at:], src[at:], row[left:], width, count, strides)
+    asc.PipeBarrier(asc.PIPE_V)
+
+
+@follows("catlass/include/catlass/epilogue/tile", _tiles_data, blocks=2, tolerance=1e-4)
+@asc.kernel
+def gated_tiles(x: asc.In, gate: asc.In, bias: asc.In, out: asc.Out, rows: int, columns: int):
+    """The tiles of epilogues, one behind the other: a row is added to all rows, then Gelu, Silu and their product."""
+    first, count = part_of_block(rows)
+    size = count * columns
+    wide, other, product, row = (
+        asc.LocalTensor(asc.float32, asc.TPosition.VECCALC, at, n)
+        for at, n in ((0, size), (32_768, size), (65_536, size), (98_304, columns))
+    )
+    for local, given, at, n in (
+        (wide, x, first * columns, size),
+        (other, gate, first * columns, size),
+        (row, bias, 0, columns),
+    ):
+        asc.DataCopyPad(
+            local,
+            gm(given, asc.float32, at),
+            asc.DataCopyExtParams(1, n * 4, 0, 0, 0),
+            asc.DataCopyPadExtParams(False, 0, 0, 0),
+        )
+    handed(asc.HardEvent.MTE2_V)
+    by_columns(asc.Add, wide, wide, row, count, columns)
+
+    def then(instruction, *operands):
+        instruction(*operands, size)
+        asc.PipeBarrier(asc.PIPE_V)
+
+    then(asc.Mul, product, wide, wide)
+    then(asc.Mul, product, product, wide)
+    then(asc.Axpy, product, wide, 1 / 0.044715)
+    then(asc.Muls, product, product, -1.5957691216 * 0.044715)
+    then(asc.Exp, product, product)
+    then(asc.Adds, product, product, 1.0)
+    then(asc.Div, product, wide, product)
+    then(asc.Muls, wide, other, -1.0)
+    then(asc.Exp, wide, wide)
+    then(asc.Adds, wide, wide, 1.0)
+    then(asc.Div, wide, other, wide)
+    then(asc.Mul, product, product, wide)
+    handed(asc.HardEvent.V_MTE3)
+    asc.DataCopyPad(gm(out, asc.float32, first * columns), product, asc.DataCopyExtParams(1, size * 4, 0, 0, 0))
+    asc.PipeBarrier(asc.PIPE_ALL)
+
+
+def _per_token_data(rng):
+    m, n = 48, 160  # whole tiles, which the folder always computes
+    c = rng.integers(-9_000, 9_000, (m, n)).astype(np.int32)
+    scale, token = rng.uniform(1e-3, 2e-3, n).astype(HALF), rng.uniform(0.5, 2, m).astype(HALF)
+    out = c * scale.astype(FLOAT) * token.astype(FLOAT)[:, None]
+    return Data({"c": c, "scale": scale, "token": token, "m": m, "n": n}, {"d": out.astype(HALF)})
+
+
+@follows("catlass/include/catlass/epilogue/block", _per_token_data, blocks=1, tolerance=2e-2)
+@asc.kernel(kind=MIXED)
+def per_token_dequant(c: asc.In, scale: asc.In, token: asc.In, d: asc.Out, m: int, n: int):
+    """Integers times a factor for each column and one for each row; the vector cores of a block take tiles in turn.
+
+    Two stages of buffers have flags of their own; Brcb makes a block of each row's factor, and Mul takes 8 rows of a
+    block's width at a time.
+    """
+    if asc.ASCEND_IS_AIC():
+        return
+    tile_m, tile_n, stages, at = 16, 80, [], 0
+
+    def room(dtype, count):
+        nonlocal at
+        made = asc.LocalTensor(dtype, asc.TPosition.VECCALC, at, count)
+        at = up(at + made.GetSize() * made.dtype.itemsize, 32)
+        return made
+
+    for stage in range(2):
+        stages.append(
+            [
+                room(asc.int32, tile_m * tile_n),
+                room(asc.half, tile_n),
+                room(asc.half, tile_m),
+                room(asc.half, tile_m * tile_n),
+            ]
+        )
+        for each in range(3):
+            asc.SetFlag(asc.HardEvent.V_MTE2, 3 * stage + each)
+        asc.SetFlag(asc.HardEvent.MTE3_V, stage)
+    wide, columns, product, rows, spread = (
+        room(asc.float32, count) for count in (tile_m * tile_n, tile_n, tile_m * tile_n, tile_m, tile_m * 8)
+    )
+    across = -(-n // tile_n)
+    loops, stage = -(-m // tile_m) * across, 0
+    for loop in range(asc.GetSubBlockIdx(), loops, asc.GetSubBlockNum()):
+        top, left = loop // across * tile_m, loop % across * tile_n
+        height, width = min(tile_m, m - top), min(tile_n, n - left)
+        integers, factors, tokens, result = stages[stage]
+        copies = (
+            (
+                integers,
+                gm(c, asc.int32, top * n + left),
+                asc.DataCopyExtParams(height, width * 4, (n - width) * 4, (tile_n - width) * 4 // 32, 0),
+            ),
+            (factors, gm(scale, asc.half, left), asc.DataCopyExtParams(1, width * 2, 0, 0, 0)),
+            (tokens, gm(token, asc.half, top), asc.DataCopyExtParams(1, height * 2, 0, 0, 0)),
+        )
+        for each, (local, given, params) in enumerate(copies):
+            asc.WaitFlag(asc.HardEvent.V_MTE2, 3 * stage + each)
+            asc.DataCopyPad(local, given, params, asc.DataCopyPadExtParams(False, 0, 0, 0))
+            asc.SetFlag(asc.HardEvent.MTE2_V, 3 * stage + each)
+        casts = (
+            (wide, integers, asc.RoundMode.CAST_RINT, tile_m * tile_n),
+            (columns, factors, asc.RoundMode.CAST_NONE, tile_n),
+            (rows, tokens, asc.RoundMode.CAST_NONE, tile_m),
+        )
+        for each, operands in enumerate(casts):
+            asc.WaitFlag(asc.HardEvent.MTE2_V, 3 * stage + each)
+            asc.Cast(*operands)
+            asc.SetFlag(asc.HardEvent.V_MTE2, 3 * stage + each)
+        asc.PipeBarrier(asc.PIPE_V)
+        by_columns(asc.Mul, product, wide, columns, tile_m, tile_n)
+        asc.Brcb(spread, rows, tile_m // 8, asc.BrcbRepeatParams(1, 8))
+        asc.PipeBarrier(asc.PIPE_V)
+        for row, count in pieces(tile_m, 8):
+            apart = tile_n // 8
+            strides = asc.BinaryRepeatParams(apart, apart, 1, 1, 1, 0)
+            place = product[row * tile_n :]
+            asc.Mul(place, place, spread[row * 8 :], count * 8, apart, strides)
+        asc.PipeBarrier(asc.PIPE_V)
+        asc.WaitFlag(asc.HardEvent.MTE3_V, stage)
+        asc.Cast(result, product, asc.RoundMode.CAST_RINT, tile_m * tile_n)
+        asc.SetFlag(asc.HardEvent.V_MTE3, stage)
+        asc.WaitFlag(asc.HardEvent.V_MTE3, stage)
+        params = asc.DataCopyExtParams(height, width * 2, (tile_n - width) * 2 // 32, (n - width) * 2, 0)
+        asc.DataCopyPad(gm(d, asc.half, top * n + left), result, params)
+        asc.SetFlag(asc.HardEvent.MTE3_V, stage)
+        stage = 1 - stage
+    for stage in range(2):
+        for each in range(3):
+            asc.WaitFlag(asc.HardEvent.V_MTE2, 3 * stage + each)
+        asc.WaitFlag(asc.HardEvent.MTE3_V, stage)

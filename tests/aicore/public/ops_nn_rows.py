@@ -174,7 +174,7 @@ def scaled_masked_softmax(x: asc.In, mask: asc.In, y: asc.Out, scale: float, row
         asc.Cast(wide, scores, asc.RoundMode.CAST_NONE, n * padded)
         result = y_queue.AllocTensor(asc.half)
         result.SetSize(n * padded)
-        asc.SoftMax(wide, wide, shared, shape=asc.SoftMaxShapeInfo(n, padded, n, width))
+        asc.SoftMax(wide, wide, shared, asc.SoftMaxShapeInfo(n, padded, n, width))
         asc.Cast(result, wide, asc.RoundMode.CAST_RINT, n * padded)
         x_queue.FreeTensor(scores)
         mask_queue.FreeTensor(masked)
