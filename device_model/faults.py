@@ -21,7 +21,7 @@ Each verdict is built from parts that a device has anyway, so engines and queues
 A runtime asks the rules only while it has some (acl_py/runtime/injection.py).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -36,6 +36,7 @@ from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.scheduler import Scheduler
 from device_model.streams import Stream
+from device_model.twins import twin
 from device_model.work import Kernel, Work
 
 REMEDY = "let the program handle this, or remove the rule"
@@ -311,7 +312,7 @@ def slower(work: Work, factor: float) -> Work:
     """Return a kernel whose blocks take *factor* times as long; other work is returned as it is."""
     if type(work) is not Kernel:
         return work
-    replaced: Kernel = _twin(work, Kernel)
+    replaced: Kernel = twin(work, Kernel)
     replaced.block_ns = round(work.block_ns * factor)
     return replaced
 
@@ -334,30 +335,16 @@ def corrupting(work: Work) -> Work:
 def replacing(work: Work, perform: Callable[[], None]) -> Work:
     """Return work that takes the time of *work* and touches its bytes, and has the effect of *perform*."""
     if type(work) is Kernel:  # the dispatcher tests for exactly this class
-        replaced: Kernel = _twin(work, Kernel)
+        replaced: Kernel = twin(work, Kernel)
         replaced.body = perform
         return replaced
     variant = _variant(type(work))  # type: ignore[arg-type]  # classes can be hashed
-    twin: Work = _twin(work, variant)
-    twin.instead = perform  # type: ignore[attr-defined]
-    return twin
-
-
-def _twin(work: Work, kind: Any) -> Any:
-    """Return a *kind* of work, the class of *work* or a subclass, with the same fields."""
-    twin = kind.__new__(kind)
-    for name in _slots(type(work)):
-        if hasattr(work, name):  # some are set when it runs
-            setattr(twin, name, getattr(work, name))
-    return twin
+    changed: Work = twin(work, variant)
+    changed.instead = perform  # type: ignore[attr-defined]
+    return changed
 
 
 @cache
 def _variant(kind: Any) -> Any:
     """Return a subclass of *kind*, a class of work, that calls `instead` when it takes effect."""
     return type(kind.__name__, (kind,), {"__slots__": ("instead",), "perform": lambda self: self.instead()})
-
-
-def _slots(kind: type[Work]) -> Iterator[str]:
-    for each in kind.__mro__:
-        yield from getattr(each, "__slots__", ())
