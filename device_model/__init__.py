@@ -24,6 +24,7 @@ From the top down; each line imports only from those below it:
     sm/                             the SMs that blocks of threads run on, and their times
     kernel/                         what all kernels on simulated cores share
     touches                         the bytes that a launch has used, as arrays of ranges
+    twins                           copies of work, for another operation
     core_kernels                    kernels whose time is known only from running them
     work                            what can be asked of a device: copies, fills, kernels, host functions
     memory/                         device memory, host memory, allocations and pools

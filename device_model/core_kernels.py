@@ -57,6 +57,10 @@ class CoreKernel(Work):
             "split its work, or set a longer limit",
         )
 
+    def again(self) -> "CoreKernel":
+        """Return the work of one more operation that does the same; this object, if operations may share it."""
+        return self
+
     def failure(self, error: BaseException) -> DeviceError:
         """Return the failure of the kernel; one of its blocks raised *error*."""
         return self._raised_in(self.failure_kind, error, FIX_KERNEL)

@@ -21,7 +21,7 @@ Each verdict is built from parts that a device has anyway, so engines and queues
 A runtime asks the rules only while it has some (acl_py/runtime/injection.py).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -30,11 +30,13 @@ from typing import Any, Protocol
 
 from device_model import memory
 from device_model.completions import Completion, Nanoseconds, Why
+from device_model.core_kernels import CoreKernel
 from device_model.errors import CodedError, DeviceError, Kind
 from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.scheduler import Scheduler
 from device_model.streams import Stream
+from device_model.twins import twin
 from device_model.work import Kernel, Work
 
 REMEDY = "let the program handle this, or remove the rule"
@@ -310,7 +312,7 @@ def slower(work: Work, factor: float) -> Work:
     """Return a kernel whose blocks take *factor* times as long; other work is returned as it is."""
     if type(work) is not Kernel:
         return work
-    replaced: Kernel = _twin(work, Kernel)
+    replaced: Kernel = twin(work, Kernel)
     replaced.block_ns = round(work.block_ns * factor)
     return replaced
 
@@ -319,40 +321,30 @@ def corrupting(work: Work) -> Work:
     """Return work that does what *work* does, and then flips the byte in the middle of each range that it writes."""
 
     def corrupt() -> None:
-        work.perform()
+        type(work).perform(performs)
         for allocation, start, stop in work.writes():
             cell = memory.array(allocation, (start + stop) // 2, "u1", 1)
             cell ^= 0xFF
 
-    return replacing(work, corrupt)
+    corrupted = replacing(work, corrupt)
+    has_run = isinstance(work, CoreKernel) and not hasattr(work, "instead")
+    performs = corrupted if has_run else work  # a core kernel that has run knows whether it has failed
+    return corrupted
 
 
 def replacing(work: Work, perform: Callable[[], None]) -> Work:
     """Return work that takes the time of *work* and touches its bytes, and has the effect of *perform*."""
     if type(work) is Kernel:  # the dispatcher tests for exactly this class
-        replaced: Kernel = _twin(work, Kernel)
+        replaced: Kernel = twin(work, Kernel)
         replaced.body = perform
         return replaced
     variant = _variant(type(work))  # type: ignore[arg-type]  # classes can be hashed
-    twin: Work = _twin(work, variant)
-    twin.instead = perform  # type: ignore[attr-defined]
-    return twin
-
-
-def _twin(work: Work, kind: Any) -> Any:
-    """Return a *kind* of work, the class of *work* or a subclass, with the same fields."""
-    twin = kind.__new__(kind)
-    for name in _slots(type(work)):
-        setattr(twin, name, getattr(work, name))
-    return twin
+    changed: Work = twin(work, variant)
+    changed.instead = perform  # type: ignore[attr-defined]
+    return changed
 
 
 @cache
 def _variant(kind: Any) -> Any:
     """Return a subclass of *kind*, a class of work, that calls `instead` when it takes effect."""
     return type(kind.__name__, (kind,), {"__slots__": ("instead",), "perform": lambda self: self.instead()})
-
-
-def _slots(kind: type[Work]) -> Iterator[str]:
-    for each in kind.__mro__:
-        yield from getattr(each, "__slots__", ())

@@ -313,7 +313,7 @@ class RankLaunch(Launch):
         why = gang.missing() or "turns that other ranks have left, as their contexts have failed"
         hang = KernelHangError(
             f"{self!r} waits for {why}",
-            "launch the kernel on all ranks, each with its own communicator, the same number of times",
+            "launch the same kernels in the same order on all ranks, each with its own communicator",
         )
         failure = self.failure(hang)
         for rank in self.ranks:  # their launches count differently now, so nothing fits any more

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, AllOf, Completion, Group, Nanoseconds, Then
+from device_model.core_kernels import CoreKernel
 from device_model.events import Event
 from device_model.graphs.graph import Graph, Node, NodeKind
 from device_model.graphs.plan import Entry, Plan, plan_of, renewed
@@ -288,7 +289,7 @@ class Run(Group):
         """Return a new operation of the node of *entry*, for *queue*."""
         work = entry.node.work
         assert work is not None, f"{entry.node!r} has no work"
-        if isinstance(work, Part):
+        if isinstance(work, Part | CoreKernel):
             work = work.again()
         op = NodeOp(work, work.label.lane, work.nbytes, entry.node.site)
         op.entry, op.run, op.streak, op.capture = entry, self, None, entry.node.row

@@ -15,6 +15,7 @@ from device_model.errors import DeviceError
 from device_model.kernel.images import BLOCK, Argument, Image, Memory
 from device_model.kernel.results import Result
 from device_model.memory import Allocation
+from device_model.twins import twin
 from device_model.work import Extent, Label, check_alive
 
 M = TypeVar("M", bound=Memory)
@@ -86,6 +87,12 @@ class KernelLaunch(CoreKernel, Generic[M]):
         raise NotImplementedError  # pragma: no cover - each kind of kernel has its own
 
     # What the device asks
+
+    def again(self) -> "KernelLaunch[M]":
+        """Return a launch for one more operation, which may run beside this one."""
+        other: KernelLaunch[M] = twin(self, type(self))
+        other._images = {}
+        return other
 
     def _in_memory(self) -> list[Argument]:
         return [

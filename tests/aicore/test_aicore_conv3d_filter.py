@@ -238,6 +238,8 @@ def test_types_and_sizes_that_cannot_be_are_refused():
             Conv3DBackpropFilter(*types)
     with pytest.raises(ValueError, match=r"single_shape \(17, 1, 2\): it is 1 to \(16, 1, 2\)"):
         conv3d_backprop_filter_tiling(SPEC, *SMALL, half, single_shape=(17, 1, 2))
+    with pytest.raises(ValueError, match=r"conv3d_backprop_filter_tiling with stride \(1, 64, 1\): it is 3 integers"):
+        conv3d_backprop_filter_tiling(SPEC, *SMALL, half, stride=(1, 64, 1))
     with pytest.raises(ValueError, match=r"a row of the output, of 9000 columns, .* narrower parts"):
         conv3d_backprop_filter_tiling(SPEC, (16, 1, 9, 9002), (16, 1, 3, 3), half)
     with pytest.raises(TypeError, match="a convolution takes half or bfloat16"):

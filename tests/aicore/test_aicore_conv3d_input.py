@@ -222,5 +222,10 @@ def test_types_and_sizes_that_cannot_be_are_refused():
         conv3d_backprop_input_tiling(SPEC, *SMALL, half, padding=(0, 0, 3, 0, 0, 0))
     with pytest.raises(ValueError, match=r"single_input_shape \(16, 1, 6\): a core computes whole rows, of 4 places"):
         conv3d_backprop_input_tiling(SPEC, *SMALL, half, padding=PADDING, single_input_shape=(16, 1, 6))
-    with pytest.raises(TypeError, match="a convolution takes half or bfloat16"):
+    own = "conv3d_backprop_input_tiling"
+    with pytest.raises(TypeError, match=f"{own} of float32: a convolution takes half or bfloat16"):
         conv3d_backprop_input_tiling(SPEC, *SMALL, single)
+    with pytest.raises(ValueError, match=rf"{own} with single_input_shape \(16, 1, 20\): it is at most \(16, 1, 16\)"):
+        conv3d_backprop_input_tiling(SPEC, *SMALL, half, padding=PADDING, single_input_shape=(16, 1, 20))
+    with pytest.raises(ValueError, match=f"{own}: the filter spans 5 rows, and the padded input has 4"):
+        conv3d_backprop_input_tiling(SPEC, *SMALL, half, dilation=(1, 2, 1))

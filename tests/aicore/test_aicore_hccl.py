@@ -459,6 +459,33 @@ async def test_a_kernel_alone_with_its_communicator_of_one_rank():
     assert np.array_equal(results[0], x[0])
 
 
+async def test_two_executables_of_a_graph_meet_those_of_the_other_rank():
+    @asc.kernel
+    def reduce_in_place(x: asc.InOut, comm: object):
+        hccl = opened()
+        hccl.Wait(hccl.AllReduce(x, x, N, FP16, SUM, commit=True))
+        hccl.Finalize()
+
+    async with simulation() as sim:
+        xs, launches = [], []
+        for device, comm in enumerate(await acl.CommInitAll(2)):
+            await acl.SetDevice(device)
+            xs.append(await on_device(np.full(N, device + 1, np.float16)))
+            streams = [await acl.CreateStream() for _ in range(2)]
+            async with acl.capture(streams[0]) as graph:
+                await reduce_in_place[1, streams[0]](xs[-1], comm)
+            launches.append([(await acl.GraphInstantiate(graph), stream) for stream in streams])
+        for device, of_rank in enumerate(launches):
+            await acl.SetDevice(device)
+            for executable, stream in of_rank:  # the second one begins while the first one waits for the other rank
+                await acl.GraphLaunch(executable, stream)
+        for device, x in enumerate(xs):
+            await acl.SetDevice(device)
+            await acl.SynchronizeDevice()
+            assert (await read(x)).tolist() == [3.0] * N  # both have read x before either has written it
+        assert len(sim.findings) == 0
+
+
 async def test_windows_keep_what_they_hold_between_launches():
     @asc.kernel
     def to_window(x: asc.In, comm: object):

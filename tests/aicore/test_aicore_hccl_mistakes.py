@@ -288,6 +288,44 @@ def multiplies(x: asc.In, y: asc.InOut, comm: object):
     opened().AllReduce(x, y, N, FP16, PROD)
 
 
+@stops(r"Hccl.AllReduce of HCCL_DATA_TYPE_FP16 with op None; a card has HCCL_REDUCE_SUM")
+@asc.kernel
+def combines_nothing(x: asc.In, y: asc.InOut, comm: object):
+    opened().AllReduce(x, y, N, FP16, None, commit=True)
+
+
+@stops(r"Hccl.AllReduce of data_type \[3\]; give it an HcclDataType")
+@asc.kernel
+def names_no_type(x: asc.In, y: asc.InOut, comm: object):
+    opened().AllReduce(x, y, N, [3], SUM)
+
+
+@stops(r"AlltoAllV with send_counts 3; give a list")
+@asc.kernel
+def gives_one_number_for_all_ranks(x: asc.In, y: asc.InOut, comm: object):
+    opened().AlltoAllV(x, 3, [0, 3], FP16, y, [3, 3], [0, 3], FP16)
+
+
+@stops(r"index must be an int, not <HcclContext of rank 0 of comm 'pair'>;")
+@asc.kernel
+def asks_for_the_context_of_a_context(x: asc.In, y: asc.InOut, comm: object):
+    asc.GetHcclContext(comm)
+
+
+@stops(r"src_group_id must be an int, not 'second'")
+@asc.kernel
+def names_a_communicator_by_a_text(x: asc.In, y: asc.InOut, comm: object):
+    opened().InterHcclGroupSync("second", 0)
+
+
+@stops(r"core 0 of rank 0 has prepared no other task; core 0 of rank 1 has prepared no other task", blocks=2)
+@asc.kernel
+def prepares_on_the_second_core_only(x: asc.In, y: asc.InOut, comm: object):
+    hccl = opened()
+    if asc.GetBlockIdx() == 1:
+        hccl.Wait(hccl.AllReduce(x, y, N, FP16, SUM, commit=True))
+
+
 @stops(r"the recv_buf of AllGather takes bytes 128:256 of <GlobalBuffer GM y\[0\]")
 @asc.kernel
 def gathers_more_than_fits(x: asc.In, y: asc.InOut, comm: object):
@@ -389,6 +427,20 @@ async def test_a_destroyed_communicator_is_refused_at_the_launch():
         x, y = [await on_device(np.ones(N, np.float16)) for _ in range(2)]
         with pytest.raises(acl.AclError, match="takes part in nothing any more"):
             await never_finalizes[1](x, y, comms[0])
+
+
+async def test_launches_in_another_order_on_each_rank_name_the_ranks_that_are_missing():
+    async with simulation(rules="acl"):
+        ones, twos = await acl.CommInitAll(2, name="one"), await acl.CommInitAll(2, name="two")
+        for device, order in enumerate(((ones, twos), (twos, ones))):
+            await acl.SetDevice(device)
+            x, y = [await on_device(np.ones(N, np.float16)) for _ in range(2)]
+            for comms in order:
+                await meets[1](x, y, comms[device])
+        await acl.SetDevice(0)
+        text = r"waits for launch 1 with comm 'one' of rank 1 \(device 1\); launch the same kernels in the same order"
+        with pytest.raises(acl.AclError, match=text):
+            await acl.SynchronizeDevice()
 
 
 def test_folded_ranks_are_refused_by_name():

@@ -205,3 +205,18 @@ def test_a_batch_without_room_and_one_that_is_not_dense_are_refused():
 
     with pytest.raises(KernelError, match=r"1 matrices of 16 x 32 to UB; they lie one behind the other"):
         refused(apart)
+
+
+def test_a_room_has_the_size_that_is_given_with_it():
+    a, b = matrices(9, 1, 1)
+
+    def kernel(a, b, room):
+        mm = Matmul(*IN_GM)
+        REGIST_MATMUL_OBJ(TPipe(), None, mm, tiled())
+        mm.SetTensorA(gm(a))
+        mm.SetTensorB(gm(b))
+        mm.SetWorkspace(gm(room), 100)
+        mm.IterateNBatch(1, 1, 1)
+
+    with pytest.raises(KernelError, match=r"the room .* float32 x 100>; call SetWorkspace\(\) with 512 elements"):
+        launch(kernel, a, b, np.zeros(M * N, single), kind=AIC)

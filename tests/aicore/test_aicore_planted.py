@@ -495,6 +495,18 @@ def reads_a_register_that_nothing_was_compared_into(x: asc.In, y: asc.InOut, z: 
     asc.GetCmpMask(ub(asc.uint8))  # here
 
 
+@planted(r"Compare without dst and with repeat_params in the place of repeat_time; write repeat_params=")
+@asc.kernel
+def compares_to_the_register_with_parameters_by_place(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.Compare(None, filled(), filled(at=4_096), asc.CMPMODE.LT, 64, asc.BinaryRepeatParams())  # here
+
+
+@planted(r"Compare with cmp_mode 'LT'; give a CMPMODE")
+@asc.kernel
+def compares_in_words(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.Compare(ub(asc.uint8, 8_192), filled(), filled(at=4_096), "LT", 64)  # here
+
+
 @planted(r"Compare of 4 repeats without dst; CmpMask has the bits of one repeat")
 @asc.kernel
 def compares_four_repeats_into_the_register(x: asc.In, y: asc.InOut, z: asc.InOut):

@@ -90,7 +90,8 @@ def whole(what: str, number: Any) -> int:
     try:
         return integer(number)
     except TypeError:
-        raise TypeError(f"{what} must be an int, not {number!r}: divide with //") from None
+        hint = ": divide with //" if isinstance(number, float) else ""
+        raise TypeError(f"{what} must be an int, not {number!r}{hint}") from None
 
 
 def _bytes_before(tensor: "_Tensor | GlobalBuffer", start: int) -> int:

@@ -23,7 +23,7 @@ from device_model.aicore.cube.conv3d_operands import ConvFormat, ConvType, Role
 from device_model.aicore.cube.conv3d_part import Part, Rows
 from device_model.aicore.cube.conv3d_pieces import copy_planes
 from device_model.aicore.cube.conv3d_steps import Steps, Store
-from device_model.aicore.cube.conv3d_tiling import C0, TConv3DApiTiling, whole_convolution
+from device_model.aicore.cube.conv3d_tiling import C0, Asked, TConv3DApiTiling, whole_convolution
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams
 from device_model.aicore.cube.im2col import LoadData3DParamsV2
 from device_model.aicore.cube.loads import LoadData
@@ -33,6 +33,7 @@ from device_model.aicore.flags.tpipe import GetTPipePtr
 from device_model.aicore.moving.constants import InitConstValueParams, fill_local
 from device_model.kernel.findings import KernelError
 
+_ASKED = Asked("conv3d_backprop_filter_tiling", "single_shape")
 _BYTES = 2  # of an element of the operands
 _SIDES = (256, 128, 64, 32, 16)  # of pieces in L0C
 
@@ -116,7 +117,7 @@ def conv3d_backprop_filter_tiling(
     """
     if dtype_of(dtype) not in (half, bfloat16):
         raise TypeError(f"conv3d_backprop_filter_tiling of {dtype_of(dtype)}: a convolution takes half or bfloat16")
-    whole = whole_convolution(input_shape, weight_shape, padding, stride, dilation)
+    whole = whole_convolution(_ASKED, input_shape, weight_shape, padding, stride, dilation)
     most = whole.org_co, whole.planes if whole.dilation_d == 1 else whole.ci1, whole.org_ho
     single = most if single_shape is None else tuple(map(integer, single_shape))
     if len(single) != 3 or any(not 1 <= one <= all_ for one, all_ in zip(single, most, strict=True)):

@@ -21,7 +21,7 @@ from device_model.aicore.cube.conv3d_operands import ConvFormat, ConvType, Role
 from device_model.aicore.cube.conv3d_part import Part, Rows
 from device_model.aicore.cube.conv3d_pieces import Pieces, Weights, copy_planes
 from device_model.aicore.cube.conv3d_steps import Steps, Store
-from device_model.aicore.cube.conv3d_tiling import C0, TConv3DApiTiling, conv3d_tiling, whole_convolution
+from device_model.aicore.cube.conv3d_tiling import C0, Asked, TConv3DApiTiling, fastest, whole_convolution
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode
 from device_model.aicore.cube.loads import LoadData, LoadData2DParams
 from device_model.aicore.cube.mmad import SIDE, fractals
@@ -31,6 +31,7 @@ from device_model.aicore.moving.constants import InitConstValueParams, fill_loca
 from device_model.aicore.moving.copies import DataCopy, DataCopyParams
 from device_model.kernel.findings import KernelError
 
+_ASKED = Asked("conv3d_backprop_input_tiling", "single_input_shape")
 _FRACTAL = SIDE * C0  # elements
 
 
@@ -128,7 +129,7 @@ def conv3d_backprop_input_tiling(
         ValueError: A size is out of range, or the padding too large, or no pieces fit L1.
         TypeError: The cube does not convolve this type.
     """
-    all_ = whole_convolution(input_shape, weight_shape, padding, stride, dilation)
+    all_ = whole_convolution(_ASKED, input_shape, weight_shape, padding, stride, dilation)
     sizes, outs = (all_.org_di, all_.org_hi, all_.org_wi), (all_.org_do, all_.org_ho, all_.org_wo)
     kernel, strides = (all_.kernel_d, all_.kernel_h, all_.kernel_w), (all_.stride_d, all_.stride_h, all_.stride_w)
     spans = [(kernel[axis] - 1) * dilation[axis] for axis in range(3)]
@@ -141,15 +142,16 @@ def conv3d_backprop_input_tiling(
                 f"it is at most {span}, as far as the filter reaches beyond its first element"
             )
         pads += [span - before, sizes[axis] - (outs[axis] - 1) * strides[axis] - 1 + before]
-    spread = conv3d_tiling(
-        spec,
+    spread = whole_convolution(
+        _ASKED,
         (all_.org_co, *((out - 1) * step + 1 for out, step in zip(outs, strides, strict=True))),
         (all_.org_ci, *kernel),
-        dtype,
-        padding=pads,
-        dilation=dilation,
-        single_output_shape=single_input_shape,
+        pads,
+        (1, 1, 1),
+        dilation,
+        single_input_shape,
     )
+    spread = fastest(_ASKED, spec, spread, dtype)
     if spread.single_core_m % all_.org_wi:
         raise ValueError(
             f"conv3d_backprop_input_tiling with single_input_shape {single_input_shape}: a core computes whole rows, "

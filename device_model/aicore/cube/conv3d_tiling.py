@@ -8,6 +8,7 @@ things: Mmad, LoadData, and the copies from GM.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from operator import index as integer
 from typing import Any, NamedTuple
@@ -171,54 +172,73 @@ def conv3d_tiling(
         ValueError: A size is out of range, the filter is larger than the padded input, or no pieces fit L1.
         TypeError: The cube does not convolve this type.
     """
+    asked = Asked("conv3d_tiling", "single_output_shape")
+    whole = whole_convolution(asked, input_shape, weight_shape, padding, stride, dilation, single_output_shape)
+    return fastest(asked, spec, whole, dtype)
+
+
+class Asked(NamedTuple):
+    """What a program has called, for messages: the function *name*, where the share of one core is the argument
+    *single*.
+    """
+
+    name: str
+    single: str
+
+
+def fastest(asked: Asked, spec: Any, whole: TConv3DApiTiling, dtype: npt.DTypeLike) -> TConv3DApiTiling:
+    """Return the fastest tiling of *whole*, a convolution of *dtype*; raise as `conv3d_tiling` does."""
     type_ = dtype_of(dtype)
     if type_ not in (half, bfloat16):
-        raise TypeError(f"conv3d_tiling of {type_}: a convolution takes half or bfloat16")
-    whole = whole_convolution(input_shape, weight_shape, padding, stride, dilation, single_output_shape)
+        raise TypeError(f"{asked.name} of {type_}: a convolution takes half or bfloat16")
     best = min(_tilings(spec, whole), key=lambda tiling: _price(spec, tiling, type_.name), default=None)
     if best is None:
         raise ValueError(
-            f"conv3d_tiling: {whole.org_wi} columns of pixels and {whole.kernel_h} x {whole.kernel_w} weights of 16 "
+            f"{asked.name}: {whole.org_wi} columns of pixels and {whole.kernel_h} x {whole.kernel_w} weights of 16 "
             f"channels do not fit the {spec.space_bytes[Space.L1]} bytes of L1: cut the input into narrower parts"
         )
     return best
 
 
 def whole_convolution(
+    asked: Asked,
     input_shape: Sequence[int],
     weight_shape: Sequence[int],
     padding: Sequence[int],
     stride: Sequence[int],
     dilation: Sequence[int],
-    single_output_shape: Sequence[int] | None = None,
+    single_shape: Sequence[int] | None = None,
 ) -> TConv3DApiTiling:
     """Check the sizes of a convolution, and return it without pieces."""
-    ci, *sizes = _numbers("input_shape", input_shape, 4, (1, _ANY))
-    co, *kernel = _numbers("weight_shape", weight_shape, 4, (1, _ANY))
-    pads = _numbers("padding", padding, 6, _LIMITS["padding"], free=2)
-    strides = _numbers("stride", stride, 3, _LIMITS["stride"], free=1)
-    dilations = _numbers("dilation", dilation, 3, _LIMITS["dilation"], free=1)
+    numbers = partial(_numbers, asked.name)
+    ci, *sizes = numbers("input_shape", input_shape, 4, (1, _ANY))
+    co, *kernel = numbers("weight_shape", weight_shape, 4, (1, _ANY))
+    pads = numbers("padding", padding, 6, _LIMITS["padding"], free=2)
+    strides = numbers("stride", stride, 3, _LIMITS["stride"], free=1)
+    dilations = numbers("dilation", dilation, 3, _LIMITS["dilation"], free=1)
     if max(kernel[1:]) > 255:
-        raise ValueError(f"conv3d_tiling with weight_shape {tuple(weight_shape)}: rows and columns are 1 to 255")
+        raise ValueError(f"{asked.name} with weight_shape {tuple(weight_shape)}: rows and columns are 1 to 255")
     outs = []
     for axis in range(3):
         room = sizes[axis] + pads[2 * axis] + pads[2 * axis + 1] - (kernel[axis] - 1) * dilations[axis] - 1
         if room < 0:
             raise ValueError(
-                f"conv3d_tiling: the filter spans {(kernel[axis] - 1) * dilations[axis] + 1} "
+                f"{asked.name}: the filter spans {(kernel[axis] - 1) * dilations[axis] + 1} "
                 f"{('planes', 'rows', 'columns')[axis]}, and the padded input has "
                 f"{sizes[axis] + pads[2 * axis] + pads[2 * axis + 1]}: add padding, or take a smaller dilation"
             )
         outs.append(room // strides[axis] + 1)
     most = co, outs[0], outs[1] * outs[2]
-    single = most if single_output_shape is None else _numbers("single_output_shape", single_output_shape, 3, (1, _ANY))
+    single = most if single_shape is None else numbers(asked.single, single_shape, 3, (1, _ANY))
     if any(one > all_ for one, all_ in zip(single, most, strict=True)):
-        raise ValueError(f"conv3d_tiling with single_output_shape {tuple(single)}: the output has {most}")
+        raise ValueError(f"{asked.name} with {asked.single} {tuple(single)}: it is at most {most}")
     fields: list[Any] = [ci, *sizes, co, *outs, *kernel, *strides, *dilations, *pads, *single]
     return TConv3DApiTiling(*fields)
 
 
-def _numbers(name: str, given: Sequence[int], count: int, limits: tuple[int, int], free: int = 0) -> list[int]:
+def _numbers(
+    caller: str, name: str, given: Sequence[int], count: int, limits: tuple[int, int], free: int = 0
+) -> list[int]:
     """Return *given* as integers; the first *free* of them have no upper limit."""
     numbers = [integer(each) for each in given]
     least, most = limits
@@ -226,7 +246,7 @@ def _numbers(name: str, given: Sequence[int], count: int, limits: tuple[int, int
         not least <= each <= (_ANY if place < free else most) for place, each in enumerate(numbers)
     ):
         limit = f"of {least} or more" if most == _ANY else f"from {least} to {most}"
-        raise ValueError(f"conv3d_tiling with {name} {tuple(given)}: it is {count} integers {limit}")
+        raise ValueError(f"{caller} with {name} {tuple(given)}: it is {count} integers {limit}")
     return numbers
 
 

@@ -299,7 +299,10 @@ class Matmul(Batches):
             KernelError: It has another type than C, or C goes to UB and the room has too few elements.
         """
         dtype = dtype_of(self.c.dtype)
-        room = addr if isinstance(addr, GlobalTensor) else GlobalTensor(dtype).SetGlobalBuffer(addr, size)
+        if isinstance(addr, GlobalTensor):
+            room = addr if size is None else addr[:size]
+        else:
+            room = GlobalTensor(dtype).SetGlobalBuffer(addr, size)
         goes_to_ub = self.c.position.space is Space.UB
         least = WORKSPACE_TILES * self._tiled.base_m * self._tiled.base_n if goes_to_ub else 1
         if room.dtype != dtype or room.size < least:

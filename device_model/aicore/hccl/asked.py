@@ -1,6 +1,6 @@
 """What a kernel asks of its server: buffers, their parts for each rank and turn, and what a card can do with them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,9 +8,11 @@ import numpy as np
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.tensors import GlobalBuffer, whole
 from device_model.aicore.hccl.names import DTYPE_OF, REDUCED, REDUCTIONS, HcclDataType, HcclReduceOp
+from device_model.integers import is_integer
 from device_model.kernel.findings import KernelError
 
 _MOST_TURNS = 255  # repeat is a byte
+_REDUCING = ("AllReduce", "ReduceScatter")
 Ranges = Callable[[int], tuple[Range, ...]]  # of a turn, by its number
 
 
@@ -34,7 +36,7 @@ class Part(NamedTuple):
 
 def part_of(kind: str, what: str, buffer: GlobalBuffer, data_type: HcclDataType) -> Part:
     """Return the argument *what* of a task; raise KernelError if it is no buffer, or *data_type* no type."""
-    dtype = DTYPE_OF.get(data_type)
+    dtype = DTYPE_OF.get(data_type) if is_integer(data_type) else None
     if dtype is None:
         raise KernelError(f"Hccl.{kind} of data_type {data_type!r}", "give it an HcclDataType")
     if not isinstance(buffer, GlobalBuffer):
@@ -62,8 +64,8 @@ def turns_of(kind: str, repeat: int, sends: Ranges, receives: Ranges) -> int:
 
 
 def check_reduction(kind: str, data_type: HcclDataType, op: HcclReduceOp | None) -> None:
-    """Raise KernelError if no card combines elements of this type so."""
-    if op is not None and (op not in REDUCTIONS or data_type not in REDUCED):
+    """Raise KernelError if a task of this *kind* combines elements, and no card combines those of this type so."""
+    if kind in _REDUCING and (op not in REDUCTIONS or data_type not in REDUCED):
         raise KernelError(
             f"Hccl.{kind} of {HcclDataType(data_type).name} with op {op!r}",
             "a card has HCCL_REDUCE_SUM, MAX and MIN of float, half, bfloat16, and int8, int16 and int32",
@@ -83,10 +85,17 @@ def strided(size: int, part: Part, count: int, stride: int) -> Ranges:
 
 def listed(size: int, part: Part, name: str, counts: Sequence[int], places: Sequence[int]) -> Ranges:
     """Return the ranges of a turn of AlltoAllV with *size* ranks."""
+    counts, places = _numbers(name, counts), _numbers("displacements", places)
     if len(counts) != size or len(places) != size:
         raise KernelError(
             f"AlltoAllV with {len(counts)} {name} and {len(places)} displacements",
             f"give {size}: one for each rank",
         )
-    pairs = [(whole(name, count), whole("displacement", at)) for count, at in zip(counts, places, strict=True)]
+    pairs = list(zip(counts, places, strict=True))
     return lambda turn: tuple(part.range(at + turn * count, count) for count, at in pairs)
+
+
+def _numbers(name: str, numbers: Iterable[int]) -> list[int]:
+    if not isinstance(numbers, Iterable):
+        raise KernelError(f"AlltoAllV with {name} {numbers!r}", "give a list with a number for each rank")
+    return [whole(name, number) for number in numbers]

@@ -32,7 +32,7 @@ def GetHcclContext(index: int = 0) -> HcclContext:
     Raises:
         KernelError: The launch has no such argument.
     """
-    servers = running().crossing.servers
+    servers, index = running().crossing.servers, whole("index", index)
     if not 0 <= index < len(servers):
         raise KernelError(
             f"GetHcclContext({index}) in a launch with {len(servers)} communicators",
@@ -237,6 +237,7 @@ class Hccl(Tasks):
         """
         core, server = running(), self._server("InterHcclGroupSync")
         servers = core.crossing.servers
+        src_group_id, src_handle_id = whole("src_group_id", src_group_id), whole("src_handle_id", src_handle_id)
         if not 0 <= src_group_id < len(servers) or servers[src_group_id] is server or src_handle_id < 0:
             raise KernelError(
                 f"InterHcclGroupSync({src_group_id}, {src_handle_id}) in a launch with {len(servers)} communicators",

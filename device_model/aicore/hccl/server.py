@@ -334,7 +334,7 @@ class Server:
     def state(self) -> str:
         """Say what it works on, for a kernel that hangs."""
         if self._place == len(self._messages):
-            return f"rank {self.rank} has prepared no other task"
+            return f"core 0 of rank {self.rank} has prepared no other task"
         _, message = self._messages[self._place]
         if isinstance(message, GroupSync):
             return f"rank {self.rank} waits for handle {message.handle} of {message.server.name}"

@@ -83,6 +83,10 @@ def Compare(
     """
     _, at0, at1, _, at0_next, at1_next = repeat_params
     if dst is None:
+        if isinstance(repeat_time, BinaryRepeatParams):
+            raise KernelError(
+                "Compare without dst and with repeat_params in the place of repeat_time", "write repeat_params=..."
+            )
         if repeat_time not in (None, 1):
             raise KernelError(f"Compare of {repeat_time} repeats without dst", "CmpMask has the bits of one repeat")
         _compare("Compare", None, (src0, src1), cmp_mode, count, 1, ((at0, at0_next), (at1, at1_next)), None)
@@ -143,6 +147,8 @@ def _compare(
     *,
     cuts: bool = False,
 ) -> None:
+    if mode not in _COMPARE:
+        raise KernelError(f"{name} with cmp_mode {mode!r}", "give a CMPMODE, such as CMPMODE.LT")
     unit = vector_unit()
     key = (name, dst, sources, mode, frozen(count, repeat_time), repeat_time, strides, cuts)
     plan = unit.plan_of(key, _plan_compare_to_register if dst is None else _plan_compare)
