@@ -172,8 +172,8 @@ class Scheduler:
     """The one clock of a simulation, and the heap of actions that are due."""
 
     __slots__ = (
-        "_goal", "_instants", "_raiser", "_ready", "_size", "_wake",
-        "before_return", "choices", "dirty", "heap", "now", "sequence", "until",
+        "_goal", "_instants", "_raiser", "_ready", "_size",
+        "before_return", "choices", "dirty", "heap", "now", "sequence", "until", "wake",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ class Scheduler:
         self.heap: list[tuple[Nanoseconds, int, Action, Any]] = []  # engines push to it, at() written out
         self.dirty: list[Engine] = []  # those that have asked for a grant, in order
         self.sequence = 0  # the number drawn last
-        self._wake = Completion()  # done when a watch has woken a host since `run_to_wake` began
+        self.wake = Completion()  # done when a watch has woken a host since `run_to_wake` began
         # Called before control returns to a host: it joins bodies that run in threads (engines/workers.py).
         self.before_return: Callable[[], None] | None = None
         self.choices: Choices | None = None  # what this run may do in another way than the model
@@ -253,13 +253,13 @@ class Scheduler:
 
         def wake(by: Completion) -> None:  # noqa: ARG001 - it waits for one
             if callback():
-                self._wake.done = True
+                self.wake.done = True
 
         completion.add_waiter(Then(wake))
 
     def woke(self) -> None:
         """Note that an action has woken a host, as a watch does."""
-        self._wake.done = True
+        self.wake.done = True
 
     def advance(self, until: Nanoseconds) -> None:
         """Do all actions that are due up to and including *until*; the clock then stands at *until*."""
@@ -330,8 +330,8 @@ class Scheduler:
         """
         if not self.heap or self.heap[0][0] > until:
             return False
-        self._wake = Completion()
-        self.run_until(self._wake, budget, until, ready)
+        self.wake = Completion()
+        self.run_until(self.wake, budget, until, ready)
         return True
 
     def pass_through(
@@ -415,6 +415,8 @@ class Scheduler:
         self.now = now
         if self.choices is not None:
             self.choices.order(heap, now)
+        _, _, action, subject = heappop(heap)
+        action(subject)
         while heap and heap[0][0] == now:
             _, _, action, subject = heappop(heap)
             action(subject)

@@ -38,9 +38,9 @@ class Host:
     """The host of one simulation: its clock, which calls move on, and its way into the devices."""
 
     __slots__ = (
-        "async_routes", "bridge", "cold", "copy_cost", "copy_latency", "costs", "fault_rules", "faults", "hooks",
-        "horizon_ns", "host_ns", "kernel_latency", "launch_cost", "memory", "profile", "record_cost", "scheduler",
-        "states", "wait_cost", "waiters",
+        "async_routes", "bridge", "cold", "copy_cost", "copy_latency", "costs", "fault_rules", "faults",
+        "has_launched", "hooks", "horizon_ns", "host_ns", "kernel_latency", "launch_cost", "memory", "profile",
+        "record_cost", "scheduler", "states", "wait_cost", "waiters",
     )  # fmt: skip
     async_routes: Routes  # what an asynchronous copy is, by its kind and the places of its ends
     bridge: _Bridge
@@ -53,6 +53,7 @@ class Host:
     wait_cost: Nanoseconds
     faults: Faults
     fault_rules: list[Rule]  # those of `faults`
+    has_launched: bool  # a kernel: the first launch costs more
     hooks: Hooks
     horizon_ns: float  # a call that would reach it asks the bridge
     host_ns: Nanoseconds

@@ -129,6 +129,7 @@ class Runtime(Host):
         self.horizon_ns = END_NS + 1
         self.waiters = {}
         self.cold = {}
+        self.has_launched = False
         self.limits: dict[Completion, float] = {}  # the timer of each wait with a limit: when its real time is over
         self._seed = seed
         self.closed: str | None = None  # why no verb works any more

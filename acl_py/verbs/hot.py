@@ -141,10 +141,9 @@ def queue_launch(frame: FrameType, kernel: Any, block_dim: int, args: Sequence[A
     runtime = scope.runtime
     line = stream
     queue = line.queues[0]
-    launches = runtime.state(Launches)
-    if len(queue.fifo) + queue.reserved >= queue.depth or not launches.begun:
+    if len(queue.fifo) + queue.reserved >= queue.depth or not runtime.has_launched:
         return None
-    work = work_of(kernel, runtime, launches, block_dim, tuple(args))
+    work = work_of(kernel, runtime, runtime.state(Launches), block_dim, tuple(args))
     op = new_op(work, 0, work.nbytes, place_of(frame), runtime.host_ns)
     cost = runtime.launch_cost if not runtime.cold else runtime.cost_of("launch")
     runtime.submit(line, op, cost, runtime.kernel_latency)

@@ -421,9 +421,8 @@ async def LaunchKernel(
     queue = stream.queues[0]
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_place(op, stream, site)
-    launches = runtime.states.get(Launches) or runtime.state(Launches)
-    if not launches.begun:
-        launches.begun = True
+    if not runtime.has_launched:
+        runtime.has_launched = True
         runtime.pay(runtime.costs.launch_first)
     cost = runtime.launch_cost if not runtime.cold else runtime.cost_of("launch")
     runtime.submit(stream, op, cost, runtime.kernel_latency)

@@ -11,15 +11,14 @@ if TYPE_CHECKING:
 
 
 class Launches:
-    """What a runtime remembers of launches: work that is *prepared* for launches with the same arguments, whether the
-    first launch, which costs more, has *begun*, and how long a kernel may run (*limit_ns*; 0 is no limit).
+    """What a runtime remembers of launches: work that is *prepared* for launches with the same arguments, and how long
+    a kernel may run (*limit_ns*; 0 is no limit).
     """
 
-    __slots__ = ("begun", "limit_ns", "prepared")
+    __slots__ = ("limit_ns", "prepared")
 
     def __init__(self) -> None:
         self.prepared: dict[tuple[object, ...], Kernel | CardWork] = {}
-        self.begun = False
         self.limit_ns: Nanoseconds = 0
 
     def limit(self, limit_ns: Nanoseconds) -> None:
@@ -31,22 +30,21 @@ class Launches:
 class HostMemory:
     """What a host remembers: which of its calls take longer next time, and whether it has launched a kernel."""
 
-    __slots__ = ("_begun", "_cold", "_launches", "_runtime")
+    __slots__ = ("_cold", "_launched", "_runtime")
 
     def __init__(self, runtime: Host) -> None:
         self._runtime = runtime
-        self._launches = runtime.state(Launches)
         self._cold: dict[str, None] = {}
-        self._begun = False
+        self._launched = False
 
     def swap(self) -> None:
         """Change it for what the runtime has now."""
-        runtime, launches = self._runtime, self._launches
+        runtime = self._runtime
         self._cold, runtime.cold = runtime.cold, self._cold
-        self._begun, launches.begun = launches.begun, self._begun
+        self._launched, runtime.has_launched = runtime.has_launched, self._launched
 
     def follow(self, before: "HostMemory") -> None:
         """Do both at once: change *before* back for what the runtime had, and that for this."""
-        runtime, launches = self._runtime, self._launches
+        runtime = self._runtime
         before._cold, self._cold, runtime.cold = runtime.cold, before._cold, self._cold
-        before._begun, self._begun, launches.begun = launches.begun, before._begun, self._begun
+        before._launched, self._launched, runtime.has_launched = runtime.has_launched, before._launched, self._launched

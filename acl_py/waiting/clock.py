@@ -340,7 +340,7 @@ class Clock(Gate):
         if len(self.bridges) > 1:
             return self._let_several_act(turns, until)
         [bridge] = self.bridges
-        return turns.let_device_act(bridge, until)
+        return turns.let_device_act(bridge, until - bridge.began_ns)
 
     def _let_several_act(self, turns: "Turns", until: float) -> bool:
         """Do the same where the devices of several simulations take turns."""

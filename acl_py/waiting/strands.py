@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acl_py.waiting.host_queues import OwnHost, Way
 from device_model.kernel.greenlets import greenlet
+
+if TYPE_CHECKING:
+    from device_model.scheduler import Scheduler
 
 Task = asyncio.Task[Any]
 Program = Coroutine[Any, Any, Any]
@@ -61,6 +64,7 @@ class Strand(greenlet):
         self.pausing: Pause | None = None  # what its task awaits, once it has gone to the loop
         self.is_in_loop = False  # its task waits there, so that another one can resume it
         self.has_turn = False
+        self.scheduler: Scheduler  # of the run in which it has asked for its turn
         self.to_await: Any = None  # what its own task has to await, because that is to be cancelled
         self.raised: BaseException | None = None  # with which it ended beside another one
         self.result: Any = None

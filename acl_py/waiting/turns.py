@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Sized
+from functools import partial
 from heapq import heappush
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from acl_py.waiting.bridge import Bridge
     from device_model.scheduler import Scheduler
 
-_Around = Callable[[asyncio.AbstractEventLoop, asyncio.Task[Any]], None]
+_Change = Callable[[asyncio.AbstractEventLoop, asyncio.Task[Any]], object]
 
 
 class _Timers(Protocol):
@@ -46,10 +47,13 @@ class Turns:
     """Whose turn it is, of the strands of one loop. At any time one task at most resumes strands, or is about to."""
 
     def __init__(self, clock: _Clock, loop: asyncio.AbstractEventLoop) -> None:
+        assert clock.ready is not None, f"{clock!r} does not see what its loop can run"
         self.clock = clock
+        self._in_loop: Collection[Any] = clock.ready  # what the loop can run
+        self._timers = clock.timers.heap  # empty if none is set
         self.ready: deque[Strand] = deque()  # those that have their turn and were not resumed
         self.queues = Queues(loop)
-        self._enter, self._leave = _around_steps()
+        self._change = partial(current_task_changer(), loop)
         self._at_turn = self._come  # bound once
         self._is_resuming = False
         self._own: Strand | None = None  # the strand of the task that resumes
@@ -61,39 +65,39 @@ class Turns:
 
         None: the clock has to say it. The caller has no host, or real time passes.
         """
-        strand, clock, runtime = getcurrent(), self.clock, bridge.host
+        strand, clock, host = getcurrent(), self.clock, bridge.host
         if type(strand) is not Strand or clock.real_since is not None:
             return None
-        end = runtime.host_ns + cost
+        end = host.host_ns + cost
         if not cost:
             return end
         if end > END_NS:
             check_clock(end)
         if not clock.is_armed:
             clock.look()
-        scheduler = runtime.scheduler
-        has_others = self.ready and scheduler.before_return is None  # then no device acts before them
-        if not has_others and self.let_device_act(bridge, end + bridge.began_ns):
+        scheduler = host.scheduler
+        # If others have their turn, no device acts before them.
+        if (not self.ready or scheduler.before_return is not None) and self.let_device_act(bridge, end):
             return end
         self.take(strand, scheduler, end)
-        if clock.timers.heap:
+        if self._timers:
             clock.ring_due(end + bridge.began_ns)
-        return runtime.host_ns
+        return host.host_ns
 
-    def let_device_act(self, bridge: "Bridge", until: float) -> bool:
-        """Let the device of *bridge*, the only one, act up to *until*, as long as no host can run.
+    def let_device_act(self, bridge: "Bridge", last: float) -> bool:
+        """Let the device of *bridge*, the only one, act up to *last*, as long as no host can run.
 
         Returns whether it is there.
         """
-        clock, host = self.clock, bridge.host
+        host, hosts, timers = bridge.host, self.ready, self._timers
         scheduler = host.scheduler
-        heap, hosts, ready, timers = scheduler.heap, self.ready, clock.ready, clock.timers
-        last = until - bridge.began_ns
-        assert ready is not None, f"{clock!r} does not see what its loop can run"
+        heap = scheduler.heap
         try:
-            while not hosts and len(ready) <= clock.is_armed and (not timers.heap or timers.first_ns >= until):
+            while not hosts:
+                if len(self._in_loop) > self.clock.is_armed or (timers and self._first_timer(bridge) < last):
+                    return False
                 if not heap or heap[0][0] > last:
-                    return not timers.heap or timers.first_ns > until
+                    return not timers or self._first_timer(bridge) > last
                 scheduler.step()
             return False
         finally:
@@ -102,6 +106,10 @@ class Turns:
                 scheduler.settle()
             if scheduler.now > host.host_ns:
                 host.host_ns = scheduler.now
+
+    def _first_timer(self, bridge: "Bridge") -> float:
+        """Return when the first timer rings, in the time of *bridge*."""
+        return self.clock.timers.first_ns - bridge.began_ns
 
     def strand(self) -> Strand | None:
         """Return the strand of the calling task, if it has a host of its own."""
@@ -114,21 +122,20 @@ class Turns:
         A call goes on to its end. A task that is cancelled meanwhile learns of it when it next awaits something.
         """
         cancelled: asyncio.CancelledError | None = None
-        turn = strand, scheduler
+        ready = self.ready
         scheduler.sequence += 1
-        heappush(scheduler.heap, (end, scheduler.sequence, self._at_turn, turn))
-        strand.has_turn = False
+        heappush(scheduler.heap, (end, scheduler.sequence, self._at_turn, strand))
+        strand.scheduler, strand.has_turn = scheduler, False
         try:
             while not strand.has_turn:
                 try:
-                    other = self._next()
+                    other = ready.popleft() if ready and ready[0].is_in_loop else self._next()
                     if other is None:
                         strand.pause()
                     elif other is not strand:
                         # Its task becomes the current one, and its host remembers what it knows.
                         other.host.memory.follow(strand.host.memory)
-                        self._leave(strand.loop, strand.task)
-                        self._enter(other.loop, other.task)
+                        self._change(other.task)
                         self._running = other
                         if other.parent is not self._home:
                             other.parent = self._home
@@ -136,16 +143,15 @@ class Turns:
                 except asyncio.CancelledError as error:
                     cancelled = error
         except BaseException:  # of a device, or of an observer: it comes out of the call
-            scheduler.forget(turn)
+            scheduler.forget(strand)
             raise
         if cancelled is not None:
             strand.task.uncancel()
             strand.task.cancel(*cancelled.args)
 
-    def _come(self, turn: "tuple[Strand, Scheduler]") -> None:
-        strand, scheduler = turn
+    def _come(self, strand: Strand) -> None:
         strand.has_turn = True
-        scheduler.woke()
+        strand.scheduler.wake.done = True  # woke(), written out
         self.ready.append(strand)
         if not self._is_resuming:
             self._is_resuming = True
@@ -196,8 +202,7 @@ class Turns:
         """
         strand.parent = self._home = getcurrent()
         if strand is not own:
-            self._leave(own.loop, own.task)
-            self._enter(strand.loop, strand.task)
+            self._change(strand.task)
         strand.host.memory.swap()
         self._running = strand
         raised: BaseException | None = None
@@ -212,8 +217,7 @@ class Turns:
             if raised is not None:
                 raise raised
             return awaited
-        self._leave(back.loop, back.task)
-        self._enter(own.loop, own.task)
+        self._change(own.task)
         if back.dead:
             back.raised, back.result = raised, awaited
             back.wake()
@@ -229,16 +233,19 @@ class Turns:
             self.ready[0].wake()
 
 
-def _around_steps() -> tuple[_Around, _Around]:
-    """Return what asyncio calls before and after a step of a task, so that this is the current one in between.
+def current_task_changer() -> _Change:
+    """Return what makes a task the current one of its loop, in the middle of a step of another one.
 
-    There is no public way to run a step of one task within that of another: eager tasks do so for new ones only.
+    There is no public way: eager tasks do so for new ones only.
     """
+    tasks: Any = asyncio.tasks
+    has_swap = sys.version_info[:2] >= (3, 12)
     try:
-        return asyncio.tasks._enter_task, asyncio.tasks._leave_task
+        change: _Change = tasks._swap_current_task if has_swap else tasks._current_tasks.__setitem__
     except AttributeError as error:
         version = ".".join(map(str, sys.version_info[:2]))
         raise RuntimeError(
-            f"hosts of ranks need asyncio.tasks._enter_task and _leave_task, which Python {version} does not have: use "
+            f"hosts of ranks need to change the current task of asyncio, which Python {version} does not allow: use "
             "Python 3.11, 3.12 or 3.13, or ranks() without own_hosts= and fold="
         ) from error
+    return change

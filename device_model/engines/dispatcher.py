@@ -476,7 +476,7 @@ class Dispatcher(Engine):
         if self.paged_ns:
             self.paged_ns.pop(op, None)
         self.finish(op, self.scheduler.now)
-        if self.list:
+        if self.list and not self.is_dirty:
             self.request_grant()
 
     def _wave_ended(self, wave: Wave) -> None:

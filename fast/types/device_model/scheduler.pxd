@@ -19,7 +19,7 @@ cdef class Scheduler:
     cdef public object before_return
     cdef public object choices
     cdef public object until
-    cdef public Completion _wake
+    cdef public Completion wake
     cdef public object _raiser
     cdef public object _instants
     cdef public Completion _goal

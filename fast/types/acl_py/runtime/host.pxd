@@ -14,6 +14,7 @@ cdef class Host:
     cdef public object costs
     cdef public list fault_rules
     cdef public object faults
+    cdef public bint has_launched
     cdef public Hooks hooks
     cdef public object horizon_ns
     cdef public object host_ns

@@ -86,9 +86,7 @@ cdef Work work_of(kernel, Host runtime, Launches launches, blocks, tuple args)
     into=BufferCore, out_of=BufferCore, target=AllocationCore, source=AllocationCore,
 )
 cpdef queue_copy(FrameType frame, dst, dest_max, src, count, kind, stream)
-@cython.locals(
-    scope=Scope, runtime=Host, line=StreamCore, launches=Launches, work=Work, queue=HardwareQueue, op=Op,
-)
+@cython.locals(scope=Scope, runtime=Host, line=StreamCore, work=Work, queue=HardwareQueue, op=Op)
 cpdef queue_launch(FrameType frame, kernel, block_dim, args, stream)
 @cython.locals(scope=Scope, runtime=Host, line=StreamCore, mark=EventCore, completion=Completion)
 cpdef record(FrameType frame, event, stream)
