@@ -239,10 +239,12 @@ _FORMATS = {".acl": TraceFormat.ACL, ".csv": TraceFormat.CSV}  # by the ending o
 
 def format_of(form: TraceFormat | None, path: Path | None) -> TraceFormat:
     """Return the *form* of the trace that is written to *path*, by default as its name ends. Raise BadParameter if a
-    form is given, and no path.
+    form is given, and no path, or a page is asked for.
     """
     if path is None and form is not None:
         raise typer.BadParameter(f"--format {form.value} says how --trace writes the trace: give both")
+    if form is None and path is not None and path.suffix.lower() == ".html":
+        raise typer.BadParameter(f"--trace {path}: --report writes pages, and --trace none")
     return form or _FORMATS.get("" if path is None else path.suffix.lower(), TraceFormat.CHROME)
 
 

@@ -106,6 +106,11 @@ def main(arguments=()):
     parser.add_argument("--pairs", action="store_true", help="compare all pairs that differ in one choice, here, too")
     parser.add_argument("--workers", type=int, default=1, help="how many rows run at the same time (1)")
     options = parser.parse_args(arguments)
+    for family in options.families:
+        if family not in FAMILIES:
+            parser.error(f"there is no family {family!r}; there are {', '.join(FAMILIES)}")
+    if options.families and (options.rows or options.pairs):
+        parser.error("a FAMILY is for the table of the families: leave it out with --rows and --pairs")
     if options.workers < 1:
         parser.error(f"--workers {options.workers}: one or more rows run at the same time")
     if options.resume and not options.json:

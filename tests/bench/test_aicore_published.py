@@ -152,7 +152,7 @@ def test_several_processes_predict_the_same(tmp_path, capsys):
     assert seen[0] == seen[1]
 
 
-@pytest.mark.parametrize("wrong", [["--workers", 0], ["--resume"]])
+@pytest.mark.parametrize("wrong", [["--workers", 0], ["--resume"], ["nosuch"], ["--pairs", "Add"]])
 def test_options_that_say_nothing_are_refused(wrong, capsys):
     assert ended(wrong) == 2
     assert wrong[0] in capsys.readouterr().err

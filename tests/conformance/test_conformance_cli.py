@@ -444,6 +444,14 @@ def test_a_format_without_a_trace_is_refused(words):
     assert "--format csv says how --trace writes the trace: give both" in message
 
 
+def test_a_trace_that_is_named_as_a_page_is_refused(tmp_path):
+    page = tmp_path / "page.html"
+    result = acl_py("demo", "--trace", str(page))
+    assert result.exit_code == 2
+    assert "--report writes pages, and --trace none" in " ".join(result.stderr.replace("│", " ").split())
+    assert not page.exists()
+
+
 @pytest.mark.parametrize(
     ("name", "options", "begin"),
     [
