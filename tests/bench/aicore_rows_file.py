@@ -5,6 +5,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from acl_py.whole_files import write_text
 from tests.bench.measure import markdown, say
 from tests.bench.rows.published import UnknownRowError, predicted
 
@@ -38,7 +39,7 @@ def predict_rows(rows, limit_us, crew, out=None, kept=()):
         done[place] = row
         say(f"{row['op']} {row['shape']}: {row['us']:,.1f} us, here {row['predicted']:,.1f}")
         if out:
-            out.write_text(json.dumps([done[each] for each in sorted(done)]), encoding="utf-8")
+            write_text(out, json.dumps([done[each] for each in sorted(done)]))
     return [done[place] for place in sorted(done)], [unknown[place] for place in sorted(unknown)], left
 
 
