@@ -309,6 +309,29 @@ def test_a_run_of_ranks_has_the_same_trace_each_time():
     assert rows() == rows()
 
 
+def test_a_simulation_that_begins_late_in_its_loop_lets_its_hosts_sleep_as_one_that_begins_at_once():
+    async def rank(number):
+        stream, times = await acl.CreateStream(), []
+        for _ in range(4):
+            await layer[1, stream]()
+            await asyncio.sleep((number + 1) * 1e-6)
+            times.append(acl.current_simulation().now_ns)
+        await acl.SynchronizeStream(stream)
+        return times, acl.current_simulation().now_ns
+
+    async def main(late_s):
+        await asyncio.sleep(late_s)
+        async with acl.simulate(device="h200"):
+            return await acl.ranks(4, rank, own_hosts=True)
+
+    def times(late_s):
+        with asyncio.Runner(loop_factory=acl.new_event_loop) as runner:
+            return runner.run(main(late_s))
+
+    layer = kernel(3)
+    assert times(0.005) == times(0)
+
+
 def test_a_python_whose_asyncio_cannot_change_the_current_task_is_named(monkeypatch):
     monkeypatch.delattr(asyncio.tasks, "_current_tasks" if sys.version_info < (3, 12) else "_swap_current_task")
     with pytest.raises(RuntimeError, match=r"need to change the current task of asyncio, which Python 3\.\d+ does not"):
