@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any
 
 from acl_py.findings import hold, release
+from acl_py.waiting.browser import IN_BROWSER
 
 NO_EXTRA = "Pictures need matplotlib: pip install 'acl-py[notebooks]', then restart the kernel."
 
@@ -25,7 +26,7 @@ class NotebookError(ValueError):
 
 
 def begin() -> None:
-    """Prepare the kernel of a notebook, in its first cell. Without IPython this does nothing.
+    """Prepare the kernel of a notebook, in its first cell. Without IPython, and outside a browser, this does nothing.
 
     A NameError becomes a sentence, because most of them come from a cell that ran before the cells above it. Lines of
     the notebook are called "cell 5:12" in messages of acl_py, where Jupyter would give the name of a temporary file. So
@@ -38,6 +39,8 @@ def begin() -> None:
         shell.set_custom_exc((NameError,), _say_out_of_order)
         hold()
         shell.events.register("post_run_cell", _release)
+    elif IN_BROWSER:  # the kernel of the page does the rest
+        hold()
 
 
 def need(*modules: str, install: str) -> None:

@@ -144,7 +144,7 @@ def elements_of_rows(addresses: Ints, count: int, *, transposed: bool = False) -
         matrices = np.swapaxes(matrices, -1, -2)
     # A register has two elements of a row; lane after lane has one, row after row.
     registers = matrices.reshape(*lead, count, LANES, 2)
-    return np.swapaxes(registers, -3, -2).reshape(*lead, LANES, 2 * count)
+    return np.swapaxes(registers, -3, -2).reshape(*lead, LANES, 2 * count).astype(np.intp, copy=False)
 
 
 class TileProduct(NamedTuple):

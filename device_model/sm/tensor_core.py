@@ -136,7 +136,8 @@ def _looked_up(numbers: Array) -> _Terms:
 
 
 def _picked(table: _Terms, bits: Array) -> _Terms:
-    return _Terms(table.value.take(bits), table.exponent.take(bits))
+    places = bits.astype(np.intp)
+    return _Terms(table.value.take(places), table.exponent.take(places))
 
 
 @cache

@@ -22,13 +22,15 @@ SAMPLES = ROOT / "samples"
 NOT_RUN = {"8_the_same_under_acl": [8]}  # cells that need threads, by their numbers
 # Not 10, which starts a thread, and not 18, whose roles need greenlet.
 NUMBERED = [path for path in sorted(SAMPLES.glob("[0-9]*_*.py")) if path.name[:2] not in ("10", "18")]
-# The outputs of each cell as text: those of the two streams in their order, the text of a picture, or a note.
+# The outputs of each cell as text: those of the two streams in their order, the text of a picture or page, or a note.
 OUTPUTS = """[...document.querySelectorAll(".cell")].map((cell) => {
     const text = (kind) => [...cell.querySelectorAll(`.outputs > .${kind}`)].map((each) => each.textContent).join("");
     const pictures = [...cell.querySelectorAll("figure")].map(
         (each) => `${each.querySelector("img").alt}\\n${each.querySelector("figcaption").innerText}`.trim() + "\\n");
+    const pages = [...cell.querySelectorAll(".html > iframe")].map((each) => `<Page '${each.title}'>\\n`);
     return { number: Number(cell.querySelector(".number").textContent.slice(1, -1)), errors: text("error"),
-             note: text("note"), printed: text("stdout") + text("stderr") + text("value") + pictures.join("") };
+             note: text("note"), printed: text("stdout") + text("stderr") + text("value") +
+             [...pictures, ...pages].join("") };
 })"""
 PROGRAM = """import pathlib, runpy, sys
 sys.argv = [{name!r}]
@@ -108,7 +110,9 @@ def run_cell(page, number, source=None):
     return page.evaluate(OUTPUTS)[number]
 
 
-@pytest.mark.parametrize("notebook", [*files.texts()[:8], files.texts()[11]], ids=lambda notebook: notebook.stem)
+@pytest.mark.parametrize(
+    "notebook", [*files.texts()[:8], files.texts()[11], files.texts()[13]], ids=lambda notebook: notebook.stem
+)
 def test_a_notebook_prints_in_a_browser_what_it_prints_in_jupyter(notebook, address, opened):
     import jupytext
 
@@ -146,7 +150,7 @@ def test_the_page_fits_a_desk_and_a_phone(width, address, opened):
     links = page.locator("main a").all_inner_texts()
     assert links[0] == "1 Streams in ten minutes"
     assert links[-1] == "A program of your own"
-    assert len(links) == 10  # notebooks 1 to 8 and 12
+    assert len(links) == 11  # notebooks 1 to 8, 12 and 14
     page.click("main a >> nth=0")
     run_cell(page, 0)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

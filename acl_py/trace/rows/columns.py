@@ -202,7 +202,7 @@ def call_columns(calls: Sequence[Call]) -> CallColumns:
 def _sleeps(calls: Sequence[Call]) -> SleepColumns:
     sleeps = [sleep for call in calls for sleep in call.sleeps]
     return SleepColumns(
-        np.repeat(np.arange(len(calls)), np.array([len(call.sleeps) for call in calls], np.int64)),
+        np.repeat(np.arange(len(calls)), np.array([len(call.sleeps) for call in calls], np.intp)),
         numbers(sleeps, "begin_ns"), numbers(sleeps, "end_ns"), numbers(sleeps, "after"),
         np.array([sleep.waits is not None for sleep in sleeps], bool),
     )  # fmt: skip

@@ -91,7 +91,7 @@ class SharedChecks:
             row = block
         where, count = self._shadow.places(row, places, nbytes)
         is_strong = access.is_strong and not access.is_volatile
-        mine = thread + (self._report.stamp(access) << STAMP | STRONG * is_strong)
+        mine = thread + np.int64(self._report.stamp(access) << STAMP | STRONG * is_strong)
         return _Seen(block, thread, places, where, count, np.repeat(mine, count) if count > 1 else mine, nbytes)
 
     def _floor(self, seen: _Seen) -> Any:

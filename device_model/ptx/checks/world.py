@@ -137,7 +137,7 @@ class GlobalChecks:
         lanes, places = picked(at, address, values)
         where, count = shadow.places(0, places - base, nbytes)
         word = self._report.stamp(access) << STAMP | STRONG * (access.is_strong and not access.is_narrow)
-        mine = (lanes + at.group.first * self._launch.threads & LANE) + word
+        mine = (lanes + at.group.first * self._launch.threads & LANE) + np.int64(word)
         if count > 1:
             mine = np.repeat(mine, count)
         return _Seen(lanes, places - region.start, where, count, mine, region, shadow, nbytes)

@@ -91,6 +91,7 @@ class Part(NamedTuple):
             return memory.load(dtype, places, count)
         values, size, _ = self._held()
         row = (self._inside(size, nbytes) >> _shift(nbytes)).reshape(-1)  # the same in each block
+        row = row.astype(np.intp, copy=False)
         if count == 1:
             return values.view(dtype).reshape(blocks, -1).take(row, 1, mode="clip")  # all are inside, and it is faster
         taken = values.view(dtype).reshape(blocks, -1, count).take(row, 1, mode="clip")
@@ -207,6 +208,7 @@ def _parts(at: Lanes, space: str, address: Array, nbytes: int) -> list[Part]:
 
 
 def _taken(values: Array, places: Array, count: int) -> Any:
+    places = places.astype(np.intp, copy=False)  # take() casts no other type where an index has 32 bits
     if count == 1:
         return values.take(places)
     rows = values[: len(values) // count * count].reshape(-1, count).take(places, 0)

@@ -38,11 +38,12 @@ class Region:
         """Return the elements of *dtype* at *places* as they are now; for the launch that is no access."""
         if places.size:
             self._use(places, dtype.itemsize)
-        return _as(self._bytes, dtype).take(places)
+        return _as(self._bytes, dtype).take(places.astype(np.intp, copy=False))
 
     def load(self, dtype: np.dtype[Any], places: Ints, count: int) -> Any:
         """Return the elements of *dtype* at *places*, in its own size; with a *count* the parts of vectors."""
         run = _run_of(places)
+        places = places.astype(np.intp, copy=False)
         size = dtype.itemsize * count
         self._use(places if run is None else run, size)
         self._mark_read(places if run is None else run, size)
@@ -58,6 +59,7 @@ class Region:
         count, dtype = len(parts), parts[0].dtype
         self._own()
         run = _run_of(places)
+        places = places.astype(np.intp, copy=False)
         size = dtype.itemsize * count
         self._use(places if run is None else run, size)
         self._mark_written(places if run is None else run, size)

@@ -155,12 +155,12 @@ class Trace(Watch):
             if at.group.launch.line in self._sums:
                 how = "one"
                 places = _first(warps, addresses) // LINE
-                self._slices += np.bincount(places % len(self._slices), minlength=len(self._slices)) * self._line
+                slices = (places % len(self._slices)).astype(np.intp)
+                self._slices += np.bincount(slices, minlength=len(self._slices)) * self._line
             else:
                 places, passes = _passes(warps, addresses)
-                self._slices += np.bincount(
-                    places // (LINE // SECTOR) % len(self._slices), passes * self._pass, len(self._slices)
-                )
+                slices = (places // (LINE // SECTOR) % len(self._slices)).astype(np.intp)
+                self._slices += np.bincount(slices, passes * self._pass, len(self._slices))
             self.hot = float(self._slices.max())
             self.atomics += count
         self._note(at, space, address, nbytes, how)
@@ -267,7 +267,7 @@ def _warps(threads: Array) -> list[int]:
 
 def _spread(pattern: bytes, threads: bytes, warps: int) -> tuple[Array, Array]:
     """Return the addresses by warp and lane, and which lanes are active."""
-    who = np.frombuffer(threads, np.int64)
+    who = np.frombuffer(threads, np.intp)
     addresses = np.zeros(warps * WARP, np.int64)
     active = np.zeros(warps * WARP, np.bool_)
     addresses[who] = np.frombuffer(pattern, np.int64)
@@ -292,7 +292,7 @@ def _turns(addresses: Array) -> Access:
     if not len(addresses):
         return Access()
     words, counts = np.unique(addresses // 4, return_counts=True)
-    turns = np.bincount(words % banks.BANKS, weights=counts)
+    turns = np.bincount((words % banks.BANKS).astype(np.intp), weights=counts)
     return Access(int(turns.max()), atomics=len(words), same=int(counts.max()))
 
 

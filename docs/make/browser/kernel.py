@@ -22,6 +22,7 @@ import matplotlib as mpl
 
 import acl_py
 import device_model
+from acl_py.findings import release
 from acl_py.teaching.mistakes import NotebookError, out_of_order
 
 Send = Callable[[str, str], object]  # the kind of an output, and its text
@@ -92,6 +93,7 @@ class Kernel:
         except BaseException as error:  # the page goes on after SystemExit and KeyboardInterrupt, too
             _flush()
             self._send("error", _text_of(error))
+        release()  # what teaching.begin() lets wait
         _flush()
         return self.number
 

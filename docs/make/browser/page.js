@@ -148,8 +148,8 @@ const INTRODUCTION =
   "Each notebook asks a question, takes your prediction, runs a program on a simulated device, and shows what " +
   "happened. All of it runs here, in the browser. The first cell that you run loads Python, which takes some seconds.";
 const KEYS =
-  "Change any code. Shift+Enter runs the cell and goes on to the next one; Tab leaves the code. Notebooks 9 and 10 " +
-  "have kernels of cores, which Python in a browser cannot run: use Jupyter for them.";
+  "Change any code. Shift+Enter runs the cell and goes on to the next one; Tab leaves the code. The notebooks " +
+  "that are not here need more than Python in a browser has: use Jupyter for them.";
 
 byId("run-all").onclick = () => run(...shown.cells);
 byId("restart").onclick = restart;

@@ -427,16 +427,16 @@ def _blend(values: npt.NDArray[np.float32], axis: int, target: int, interpolatio
     return blended
 
 
-def _nearest(target: int, source: int) -> npt.NDArray[np.int64]:
+def _nearest(target: int, source: int) -> npt.NDArray[np.intp]:
     return np.arange(target) * source // target
 
 
 def _neighbours(
     target: int, source: int, interpolation: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.float32]]:
     """For each of *target* places, two of *source* and the weight of the second."""
     scale = source / target
     middle = 0.0 if interpolation == _CORNERED else 0.5
     places = np.maximum((np.arange(target) + middle) * scale - middle, 0)
-    first = places.astype(np.int64)
+    first = places.astype(np.intp)
     return first, np.minimum(first + 1, source - 1), (places - first).astype(np.float32)
