@@ -5,8 +5,8 @@ ranks of its stage sum up. A call is one launch, Recv, Send or AllReduce of one 
 64 times as many.
 
 A micro-batch takes a device longer than its host. So the queues fill: after some 15,000 calls of each rank, all hosts
-wait for room in them, twice in a micro-batch. From then on the hosts are out of step, and a call takes a third more
-processor time: it has to let the devices act before it, where it found all hosts at one instant before.
+wait for room in them, twice in a micro-batch. From then on a call takes a third more processor time. A part of
+that is known: the hosts are out of step, so each call lets the devices act, where all hosts were at one instant before.
 """
 
 import json
