@@ -20,7 +20,7 @@ class Occupation(NamedTuple):
 
 class Pause(NamedTuple):
     """A core kernel waits: until *until_ns* after its start, if that is not None, or until others change what it looks
-    at. Meanwhile it takes *cores* AI cores. *has_shown* is whether others see now what it has written so far.
+    at. Meanwhile it takes *cores* AI cores. *has_shown* is whether its writes so far are visible to others.
     """
 
     until_ns: Nanoseconds | None

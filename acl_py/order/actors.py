@@ -3,9 +3,9 @@
     stream     has a count, and the past of its next operation: events that it waits for, work of other streams
     host       has a count of its own accesses, and the past that it knows to be over
 
-Some waits are not plain. What they are behind depends on which set of a signal they see (signals.py), or shows when a
-host calls the callback that blocks a stream. Or no promise says that the call waits, as with Free under CUDA's rules,
-or a call that finds its queue full. A clock has such waits under numbers of their own.
+Three kinds of waits are not plain. A wait for a signal is behind the set that it sees (signals.py). A stream that a
+callback blocks goes on when a host calls that callback. Some calls wait although the vendor does not promise it, such
+as Free under CUDA's rules, or a call that finds its queue full. A clock has such waits under numbers of their own.
 """
 
 from collections.abc import Iterable

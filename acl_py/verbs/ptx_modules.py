@@ -36,8 +36,8 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
 
     Args:
         text: PTX of version 3.0 to 9.5, for a target up to sm_90a.
-        hazards: Whether accesses without order, and reads of bytes that nobody wrote, are found; a run without is
-            faster.
+        hazards: Whether the run looks for accesses without order and for reads of bytes that nobody wrote. Without
+            this look it is faster.
 
     Returns:
         The module; its kernels are `module[name]`.

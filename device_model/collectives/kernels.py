@@ -408,7 +408,7 @@ class RankLaunch(Launch):
         return self._start_ns + instruction.end / self._play.cycles_per_ns
 
     def happen(self, turn: Turn, now: Nanoseconds) -> None:
-        """Let *turn* end *now*; what it has moved has passed the L2."""
+        """Let *turn* end *now*, and put the bytes that it has moved into the L2."""
         assert self._play is not None, "it is played"
         ask = turn.task.ask
         for direction, ranges in ((Direction.READ, ask.sends), (Direction.WRITE, ask.receives)):

@@ -1,6 +1,6 @@
 """A launch that is played in steps, because the ends of some instructions come from outside: those of an HCCL server.
 
-Nobody knows such an end before the clock of the device is there. A core that waits for it may go on at any time from
+Such an end is known only when the clock of the device is there. A core that waits for it may go on at any time from
 then on, and what it does then shares the memory with the other cores. So while a core waits for the outside, the launch
 is played no further than the clock. While none does, it is played ahead, up to the next wait of this kind.
 """
